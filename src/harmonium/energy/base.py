@@ -1,0 +1,70 @@
+"""What an undirected model must be able to do."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Self
+
+import equinox as eqx
+from jaxtyping import Array, Float
+
+from harmonium.numerics.random import Noise
+from harmonium.typing import Clamp, Configuration
+from harmonium.units.base import AbstractUnits
+
+
+class AbstractEnergyModel(eqx.Module):
+    r"""A density :math:`p(x) = e^{-E(x)}/Z` over a configuration: one array per layer of units.
+
+    Methods broadcast over leading axes. ``observed`` holds the indices of the layers that data are given for.
+    """
+
+    units: eqx.AbstractVar[tuple[AbstractUnits, ...]]
+
+    @property
+    def observed(self) -> tuple[int, ...]:
+        """Indices of the layers that data are given for."""
+        return (0,)
+
+    @abstractmethod
+    def energy(self, configuration: Configuration) -> Float[Array, "*batch"]:
+        """Energy of a complete configuration, in nats."""
+
+    @abstractmethod
+    def field(self, layer: int, configuration: Configuration) -> Float[Array, "*batch n"]:
+        """Natural parameter of one layer given all the others."""
+
+    @abstractmethod
+    def sweep(
+        self,
+        noise: Noise,
+        configuration: Configuration,
+        beta: Float[Array, "*batch"] | float | None = None,
+        clamp: Clamp | None = None,
+    ) -> Configuration:
+        """One block Gibbs sweep at inverse temperature ``beta`` (None is 1), holding what ``clamp`` holds."""
+
+    @abstractmethod
+    def from_centred(self, offsets: Configuration) -> Self:
+        """Read this model's arrays as parameters in centred coordinates and return the ordinary ones (linear)."""
+
+    @abstractmethod
+    def to_centred(self, offsets: Configuration) -> Self:
+        """The inverse of :meth:`from_centred`."""
+
+    @abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """The arguments of ``from_arrays`` that rebuild this model; those at their default are left out."""
+
+
+class AbstractBipartite(AbstractEnergyModel):
+    """A model whose layers fall into two sides, each conditionally independent given the other."""
+
+    @property
+    @abstractmethod
+    def sides(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Layer indices of either side; the first side holds layer 0."""
+
+    @abstractmethod
+    def marginal_energy(self, side: int, layers: Configuration) -> Float[Array, "*batch"]:
+        """Energy of one side with the other side summed out exactly, in nats."""

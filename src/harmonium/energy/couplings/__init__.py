@@ -1,0 +1,1 @@
+"""Couplings between two neighbouring layers; nothing else knows the layout of a weight."""

@@ -1,0 +1,120 @@
+"""The restricted Boltzmann machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float
+
+from harmonium.energy.couplings.dense import Dense
+from harmonium.energy.layered import AbstractLayered
+from harmonium.errors import SettingError
+from harmonium.units.base import AbstractUnits, check_size
+from harmonium.units.bernoulli import Bernoulli
+from harmonium.units.kinds import unit_class
+
+INITIAL_WEIGHT_SCALE = 0.01
+"""Standard deviation of the weights of a new machine."""
+
+
+class RBM(AbstractLayered):
+    r"""A restricted Boltzmann machine: one visible and one hidden layer.
+
+    .. math:: E(v, h) = -b^\top v - c^\top h - v^\top W h
+
+    in nats, with ``W`` visible by hidden. For hidden units that are 0 or 1 the free energy is
+    :math:`F(v) = -b^\top v - \sum_j \log(1 + e^{c_j + v^\top W_{:j}})`.
+
+    **Arguments:** ``visible`` and ``hidden`` are sizes (Bernoulli units) or layers such as ``Spin(64)``; weights
+    are those given (visible by hidden) or ``weight_scale`` times standard normal numbers of ``seed``; biases are as
+    the layers have them (zero for sizes).
+
+    Raises `SettingError` for sizes below one. Source: the chapter, RBM energy and conditionals; the printed
+    conditional :math:`\prod_j \sigma(c_j + v^\top W_{:j})` holds for all-ones only, the right form carries
+    :math:`2h_j - 1`.
+
+    >>> rbm = RBM(4, 3, seed=0)
+    >>> rbm.parameters()["weights"].shape
+    (4, 3)
+    """
+
+    units: tuple[AbstractUnits, ...]
+    couplings: tuple[Dense, ...]
+
+    def __init__(
+        self,
+        visible: int | AbstractUnits,
+        hidden: int | AbstractUnits,
+        *,
+        weights: Array | np.ndarray | None = None,
+        seed: int = 0,
+        weight_scale: float = INITIAL_WEIGHT_SCALE,
+    ):
+        layers = tuple(
+            layer if isinstance(layer, AbstractUnits) else Bernoulli(check_size(layer, "RBM"))
+            for layer in (visible, hidden)
+        )
+        shape = (layers[1].size, layers[0].size)
+        if weights is None:
+            kernel = weight_scale * jax.random.normal(jax.random.key(seed), shape, jnp.float32)
+        else:
+            kernel = np.ascontiguousarray(weights.T) if isinstance(weights, np.ndarray) else weights.T
+        if kernel.shape != shape:
+            raise SettingError(
+                f"weights must be visible by hidden, here {shape[::-1]} by the layers, got shape {kernel.T.shape}; "
+                "pass weights.T if they are hidden by visible"
+            )
+        self.units = layers
+        self.couplings = (Dense(kernel),)  # pyright: ignore[reportArgumentType]
+
+    @classmethod
+    def from_arrays(
+        cls,
+        weights: ArrayLike,
+        visible_bias: ArrayLike,
+        hidden_bias: ArrayLike,
+        *,
+        visible: str = Bernoulli.kind,
+        hidden: str = Bernoulli.kind,
+    ) -> RBM:
+        """A machine with given parameters, whose dtype is kept (float64 stays float64).
+
+        ``weights`` is visible by hidden; ``visible`` and ``hidden`` name the kinds of unit. Raises `SettingError`
+        when shapes do not fit together or a number is not finite.
+        """
+        layers = (
+            unit_class(visible)(bias=_as_parameter(visible_bias, "visible_bias", 1)),
+            unit_class(hidden)(bias=_as_parameter(hidden_bias, "hidden_bias", 1)),
+        )
+        return cls(*layers, weights=_as_parameter(weights, "weights", 2))
+
+    def parameters(self) -> dict[str, Any]:
+        """The arguments of :meth:`from_arrays`: numpy arrays, and the kinds of unit that are not Bernoulli."""
+        arguments: dict[str, Any] = {
+            "weights": np.asarray(self.couplings[0].kernel).T,
+            "visible_bias": np.asarray(self.units[0].bias),
+            "hidden_bias": np.asarray(self.units[1].bias),
+        }
+        for name, units in zip(("visible", "hidden"), self.units, strict=True):
+            if units.kind != Bernoulli.kind:
+                arguments[name] = units.kind
+        return arguments
+
+    def free_energy(self, visible: Float[Array, "*batch visible"]) -> Float[Array, "*batch"]:
+        """Free energy of visible rows, in nats: the negative log-probability up to ``log Z``."""
+        return self.marginal_energy(0, (jnp.asarray(visible),))
+
+
+def _as_parameter(values: ArrayLike, name: str, axes: int) -> np.ndarray:
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiub":
+        raise SettingError(f"{name} must hold real numbers, got dtype {array.dtype}; pass a float array")
+    if array.ndim != axes or array.size == 0:
+        raise SettingError(f"{name} must have {axes} axes and at least one entry, got shape {array.shape}; reshape it")
+    array = array if array.dtype.kind == "f" else array.astype(np.float32)
+    if not np.all(np.isfinite(array)):
+        raise SettingError(f"{name} holds a number that is not finite; clean the array before building a model")
+    return array

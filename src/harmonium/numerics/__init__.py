@@ -1,0 +1,1 @@
+"""Numbers only: no probability model is known in this folder."""

@@ -1,0 +1,58 @@
+"""Sums that stay finite: log-mean-exp, effective sample size, and sums of softplus with an exact cheap derivative."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+SOFTPLUS_GROUP = 98
+"""Most factors ``1 + exp(-|x|) <= 2`` whose product stays far from the float32 overflow at 2**128."""
+
+
+def logistic(field: Float[Array, "..."]) -> Float[Array, "..."]:
+    r"""The logistic function :math:`\sigma(x) = 1/(1 + e^{-x})`, written with one tanh.
+
+    Samplers and derivatives share this one expression, so that a compiler can see that they are the same number.
+    """
+    half = jnp.asarray(0.5, field.dtype)
+    return half * jnp.tanh(half * field) + half
+
+
+@jax.custom_jvp
+def softplus_sum(field: Float[Array, "*batch n"]) -> Float[Array, "*batch"]:
+    r"""Sum over the last axis of :math:`\log(1 + e^x)`, in nats.
+
+    Computed as :math:`\sum \max(x, 0) + \sum_g \log \prod_{i \in g} (1 + e^{-|x_i|})` over groups of at most 98
+    factors, so that one logarithm serves a whole group and no product can overflow. Its derivative is the logistic
+    function.
+    """
+    positive = jnp.sum(jnp.maximum(field, 0), axis=-1)
+    factors = jnp.exp(-jnp.abs(field))
+    if jnp.result_type(field) == jnp.float64:
+        return positive + jnp.sum(jnp.log1p(factors), axis=-1)
+    width = field.shape[-1]
+    logs = jnp.zeros(field.shape[:-1], field.dtype)
+    for start in range(0, width, SOFTPLUS_GROUP):
+        group = factors[..., start : start + SOFTPLUS_GROUP]
+        # log1p of (product - 1) would lose nothing only for one factor; for groups the product itself is exact enough.
+        logs = logs + (
+            jnp.log1p(group[..., 0]) if group.shape[-1] == 1 else jnp.log(jnp.prod(1 + group, axis=-1))
+        )
+    return positive + logs
+
+
+@softplus_sum.defjvp
+def _softplus_sum_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    (field,), (tangent,) = primals, tangents
+    return softplus_sum(field), jnp.sum(logistic(field) * tangent, axis=-1)
+
+
+def log_mean_exp(log_values: Float[Array, " n"]) -> Float[Array, ""]:
+    """Logarithm of the mean of ``exp(log_values)``."""
+    return jax.nn.logsumexp(log_values) - jnp.log(log_values.shape[0])
+
+
+def effective_sample_size(log_weights: Float[Array, " n"]) -> Float[Array, ""]:
+    r"""Kish's effective sample size :math:`(\sum w)^2 / \sum w^2` of importance weights given by their logarithms."""
+    return jnp.exp(2 * jax.nn.logsumexp(log_weights) - jax.nn.logsumexp(2 * log_weights))

@@ -1,0 +1,1 @@
+"""Rules turn particles into a scalar whose gradient trains."""

@@ -1,0 +1,41 @@
+"""What a training rule must be able to do."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Float
+
+from harmonium.energy.base import AbstractEnergyModel
+from harmonium.typing import Batch, Configuration, Step, Words
+
+RuleInfo = dict[str, jax.Array]
+
+
+class AbstractRule(eqx.Module):
+    """A rule holds settings only; its state is a value that the trainer carries and checkpoints.
+
+    Only the *gradient* of the surrogate has a meaning. To add a rule, implement the three methods in a file of its
+    own and add one row to ``tests/contracts/cases.py``.
+    """
+
+    @abstractmethod
+    def init(self, words: Words, model: AbstractEnergyModel, batch: Batch) -> Any:
+        """The state before the first update, from a batch of representative rows."""
+
+    @abstractmethod
+    def loss(
+        self, model: AbstractEnergyModel, step: Step, state: Any, batch: Batch
+    ) -> tuple[Float[Array, ""], tuple[Any, RuleInfo]]:
+        """The surrogate to differentiate, and the next state with numbers for people."""
+
+    @abstractmethod
+    def offsets(self, state: Any) -> Configuration | None:
+        """Per-layer offsets of the centred coordinates the gradient is taken in; None for ordinary ones."""
+
+    @abstractmethod
+    def chains(self, state: Any) -> Configuration | None:
+        """The persistent chains, rows first; None for a rule that keeps none."""

@@ -1,0 +1,155 @@
+"""Contrastive rules: an expectation with the data clamped minus one under the model."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from harmonium.energy.base import AbstractBipartite
+from harmonium.errors import SettingError
+from harmonium.inference.base import AbstractInference
+from harmonium.inference.exact import Exact
+from harmonium.numerics.random import Noise
+from harmonium.rules.base import AbstractRule, RuleInfo
+from harmonium.samplers.base import AbstractSampler, AbstractSamplerState, resting_particles
+from harmonium.samplers.gibbs import Gibbs
+from harmonium.typing import Batch, Configuration, Step, Words
+
+_COMPLETION_STREAM = 1
+_INFERENCE_STREAM = 2
+
+
+class ContrastiveState(eqx.Module):
+    """Persistent chains (None when chains restart from the data) and centring offsets (None when not centred)."""
+
+    sampler: AbstractSamplerState | None
+    offsets: Configuration | None
+
+
+class Contrastive(AbstractRule):
+    r"""Difference of two expectations of the energy's gradient, one per phase.
+
+    The surrogate is :math:`\frac{1}{\sum w}\sum_t w_t F(v_t) - \frac{1}{M}\sum_m F(\tilde v_m)` with chains
+    :math:`\tilde v` held fixed; each phase is averaged over its own count, and hidden units enter as probabilities in
+    both. ``persistent`` chains go on from one update to the next (SML); otherwise they restart from the batch (CD),
+    which is the gradient of no function.
+
+    With ``centred`` the trainer takes the gradient in coordinates centred at the data mean of the visible layer and a
+    running mean (rate ``offset_rate``) of the hidden ones. That changes the path of training, never the distribution
+    of a model.
+
+    Raises `SettingError` for fewer than one chain. Source: the chapter's algorithms CD-k and SML. Where it prints
+    :math:`\hat h v^\top` and :math:`\tilde v \tilde h^\top` both terms are visible by hidden; where
+    :math:`\Delta_c \leftarrow \Delta_b - \dots` it is :math:`\Delta_c - \dots`; there is a step size.
+    """
+
+    sampler: AbstractSampler
+    inference: AbstractInference
+    persistent: bool
+    chains_count: int | None = None
+    centred: bool = True
+    offset_rate: float = 0.01
+    burn_in: int = 20
+
+    def __check_init__(self):
+        count = self.chains_count
+        if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
+            raise SettingError(f"persistent training needs at least one chain, got chains={count!r}; pass e.g. 100")
+        if not 0 <= self.offset_rate <= 1:
+            raise SettingError(f"offset_rate is a fraction from 0 to 1, got {self.offset_rate}; pass e.g. 0.01")
+
+    def init(self, words: Words, model: AbstractBipartite, batch: Batch) -> ContrastiveState:
+        noise = Noise.of(words)
+        offsets = None
+        if self.centred:
+            resting = tuple(jnp.asarray(units.mean(units.natural())) for units in model.units)
+            offsets = (weighted_mean(batch.x, batch.weight).astype(resting[0].dtype), *resting[1:])
+        sampler = None
+        if self.persistent:
+            particles = resting_particles(noise, model, self.chains_count or batch.x.shape[0])
+            burn_in = noise.stream(_COMPLETION_STREAM)
+            particles = jax.lax.fori_loop(
+                0, self.burn_in, lambda i, now: model.sweep(burn_in.at(i), now), particles
+            )
+            sampler = self.sampler.init(words, model, particles)
+        return ContrastiveState(sampler, offsets)
+
+    def loss(
+        self, model: AbstractBipartite, step: Step, state: ContrastiveState, batch: Batch
+    ) -> tuple[Float[Array, ""], tuple[ContrastiveState, RuleInfo]]:
+        noise = Noise.of(step.key)
+        frozen = jax.lax.stop_gradient(model)
+        if self.persistent:
+            start, chain_weight = state.sampler, None
+        else:
+            start, chain_weight = self._restart(noise, step, frozen, batch), batch.weight
+        sampled, info = self.sampler.step(noise, frozen, start)
+        fantasies = tuple(sampled.particles[index] for index in model.sides[0])
+        inference_noise = noise.stream(_INFERENCE_STREAM)
+        positive = weighted_mean(self.inference.energy(inference_noise, model, batch), batch.weight)
+        negative = weighted_mean(model.marginal_energy(0, fantasies), chain_weight)
+        offsets = self._moved_offsets(inference_noise, frozen, state.offsets, batch)
+        return positive - negative, (ContrastiveState(sampled if self.persistent else None, offsets), info)
+
+    def offsets(self, state: ContrastiveState) -> Configuration | None:
+        return state.offsets
+
+    def chains(self, state: ContrastiveState) -> Configuration | None:
+        return None if state.sampler is None else state.sampler.particles
+
+    def _restart(
+        self, noise: Noise, step: Step, model: AbstractBipartite, batch: Batch
+    ) -> AbstractSamplerState:
+        """Chains at the data: observed units as given, hidden ones drawn given them."""
+        rows = batch.x.shape[0]
+        blank = tuple(jnp.zeros((rows, units.size), batch.x.dtype) for units in model.units[1:])
+        clamp = (True, *(None for _ in blank))
+        particles = model.sweep(noise.stream(_COMPLETION_STREAM), (batch.x, *blank), clamp=clamp)
+        return self.sampler.init(step.key, model, particles)
+
+    def _moved_offsets(
+        self, noise: Noise, model: AbstractBipartite, offsets: Configuration | None, batch: Batch
+    ) -> Configuration | None:
+        """The visible offset stays at the data mean; hidden ones follow the positive phase slowly."""
+        if offsets is None:
+            return None
+        means = self.inference.means(noise, model, batch)
+        moved = [offsets[0]]
+        for offset, mean in zip(offsets[1:], means[1:], strict=True):
+            moved.append(offset + self.offset_rate * (weighted_mean(mean, batch.weight) - offset))
+        return tuple(moved)
+
+
+def weighted_mean(values: Float[Array, "rows *rest"], weight: Float[Array, " rows"] | None) -> Float[Array, "*rest"]:
+    """Mean over rows, weighted if there are weights."""
+    if weight is None:
+        return jnp.mean(values, axis=0)
+    return jnp.tensordot(weight.astype(values.dtype), values, axes=1) / jnp.sum(weight)
+
+
+def CD(steps: int = 1, *, centred: bool = True, offset_rate: float = 0.01) -> Contrastive:
+    """Contrastive divergence: ``steps`` sweeps from the data at every update (chapter, algorithm CD-k).
+
+    >>> CD(steps=3).persistent
+    False
+    """
+    return Contrastive(Gibbs(steps), Exact(), persistent=False, centred=centred, offset_rate=offset_rate)
+
+
+def PCD(
+    steps: int = 1, chains: int = 100, *, centred: bool = True, offset_rate: float = 0.01, burn_in: int = 20
+) -> Contrastive:
+    """Persistent contrastive divergence, also stochastic maximum likelihood (chapter, algorithm SML).
+
+    ``chains`` are the model's own and independent of the batch size; each update moves them ``steps`` sweeps. The
+    step size must stay small enough for them to follow the model.
+
+    >>> PCD(steps=1, chains=256).chains_count
+    256
+    """
+    return Contrastive(
+        Gibbs(steps), Exact(), persistent=True, chains_count=chains, centred=centred, offset_rate=offset_rate,
+        burn_in=burn_in,
+    )

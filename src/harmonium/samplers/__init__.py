@@ -1,0 +1,1 @@
+"""The negative phase: one Markov kernel a file, all with the same two methods."""

@@ -1,0 +1,85 @@
+"""Rows on the device and the order they are used in."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Num
+
+from harmonium.numerics.random import Noise, uniform
+from harmonium.typing import Batch, Words
+
+_ORDER_TAG = 0x0DE5
+_BINARIZATION_TAG = 0xB1BA
+
+
+class Feed(eqx.Module):
+    """The training rows as they lie on the device, and how a batch is taken from them.
+
+    Binary rows stay uint8 (spins int8) and become floats in the loop. With ``binarize_words`` the rows are grey
+    levels in [0, 1] and are drawn to 0 or 1 anew in every epoch, from noise addressed by (entry, epoch).
+    """
+
+    rows: Num[Array, "count n"]
+    weight: Float[Array, " count"] | None
+    binarize_words: Words | None
+
+    def batch(
+        self, order: Int[Array, " batch"], real: Float[Array, " batch"] | None, epoch: Int[Array, ""], dtype: jnp.dtype
+    ) -> Batch:
+        """Rows ``order``; ``real`` is 0 for the padding of a short last batch."""
+        x = self.rows[order].astype(dtype)
+        if self.binarize_words is not None:
+            # Addressed by the row's place in the data, so that a row's draw does not depend on its batch.
+            counter = order[:, None].astype(jnp.uint32) * jnp.uint32(self.rows.shape[1])
+            counter = counter + jax.lax.iota(jnp.uint32, self.rows.shape[1])
+            words, _ = Noise(self.binarize_words, epoch.astype(jnp.uint32)).words_at(counter)
+            x = (uniform(words) < x).astype(dtype)
+        weight = None
+        if self.weight is not None:
+            weight = self.weight[order] if real is None else self.weight[order] * real
+        elif real is not None:
+            weight = real
+        return Batch(x=x, weight=weight, row=order)
+
+
+class Order:
+    """Which rows each update uses: every epoch a fresh permutation, its last batch short if it must be.
+
+    The permutation of an epoch is a function of the run's key and the epoch alone.
+    """
+
+    def __init__(self, key: Array, count: int, batch_size: int):
+        self.count = count
+        self.batch_size = min(batch_size, count)
+        self.per_epoch = -(-count // self.batch_size)
+        self.ragged = count % self.batch_size != 0
+        words = np.asarray(jax.random.bits(jax.random.fold_in(key, _ORDER_TAG), (2,)))
+        self._seed = words.astype(np.uint64)
+
+    def rows(self, first: int, updates: int) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+        """Row numbers ``(updates, batch)``, 1 for real rows and 0 for padding (None if no batch is short), epochs."""
+        order = np.empty((updates, self.batch_size), np.int32)
+        real = np.ones((updates, self.batch_size), np.float32) if self.ragged else None
+        epochs = np.arange(first, first + updates) // self.per_epoch
+        for epoch in np.unique(epochs):
+            padded = np.zeros(self.per_epoch * self.batch_size, np.int32)
+            padded[: self.count] = self._permutation(int(epoch))
+            within = np.flatnonzero(epochs == epoch)
+            batches = first + within - epoch * self.per_epoch
+            order[within] = padded.reshape(self.per_epoch, self.batch_size)[batches]
+            if real is not None:
+                short = within[batches == self.per_epoch - 1]
+                real[short, self.count % self.batch_size :] = 0
+        return order, real, epochs.astype(np.int32)
+
+    def _permutation(self, epoch: int) -> np.ndarray:
+        generator = np.random.Generator(np.random.Philox(key=self._seed, counter=[epoch, 0, 0, 0]))
+        return generator.permutation(self.count)
+
+
+def binarization_words(key: Array) -> Words:
+    """The noise words that a run's stochastic binarisation draws from."""
+    return jax.random.bits(jax.random.fold_in(key, _BINARIZATION_TAG), (2,), jnp.uint32)

@@ -1,0 +1,103 @@
+"""One update, and the compiled call that makes many."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, UInt32
+
+from harmonium.numerics.random import update_words
+from harmonium.rules.base import AbstractRule, RuleInfo
+from harmonium.train.feed import Feed
+from harmonium.train.schedules import AbstractSchedule
+from harmonium.train.state import TrainState
+from harmonium.typing import Batch, Step
+
+
+class Trainer(eqx.Module):
+    """What turns a state into the next one: a rule, an optimiser at unit rate, and a schedule."""
+
+    rule: AbstractRule
+    optimizer: optax.GradientTransformation = eqx.field(static=True)
+    schedule: AbstractSchedule
+
+    def train_step(self, state: TrainState, step: Step, batch: Batch) -> tuple[TrainState, RuleInfo]:
+        """One update, a pure function.
+
+        The gradient of the rule's surrogate is pulled back to the coordinates centred at the rule's offsets; the
+        optimiser (momentum, decay) works there, and its step is carried back. Both maps are linear, so the model
+        itself never leaves its ordinary coordinates.
+        """
+        gradient, (rule_state, info) = jax.grad(self.rule.loss, has_aux=True)(
+            state.model, step, state.rule_state, batch
+        )
+        # The offsets of before this batch, so that they are independent of its gradient.
+        offsets = self.rule.offsets(state.rule_state)
+        parameters = state.model
+        if offsets is not None:
+            parameters = state.model.to_centred(offsets)
+            _, pull_back = jax.vjp(lambda centred: centred.from_centred(offsets), parameters)
+            (gradient,) = pull_back(gradient)
+        updates, optimizer_state = self.optimizer.update(gradient, state.optimizer_state, parameters)
+        rate = self.schedule.rate(state.index, state.start, state.horizon) * state.rate_scale
+        change: Any = jax.tree.map(lambda update: rate.astype(update.dtype) * update, updates)
+        if offsets is not None:
+            change = change.from_centred(offsets)
+        model = jax.tree.map(jnp.add, state.model, change)
+        moved = TrainState(
+            model=model,
+            optimizer_state=optimizer_state,
+            rule_state=rule_state,
+            index=state.index + 1,
+            start=state.start,
+            horizon=state.horizon,
+            chunk=state.chunk,
+            key=state.key,
+            shared_key=state.shared_key,
+            rate_scale=state.rate_scale,
+        )
+        return moved, info
+
+    def run_chunk(
+        self,
+        state: TrainState,
+        feed: Feed,
+        order: Int[Array, "chunk batch"],
+        real: Float[Array, "chunk batch"] | None,
+        epochs: Int[Array, " chunk"],
+        count: Int[Array, ""],
+    ) -> tuple[TrainState, RuleInfo]:
+        """The first ``count`` of a chunk of updates, in one loop on the device; the info is their mean.
+
+        Arrays have the length of a whole chunk whatever ``count`` is, so that a short last call compiles nothing.
+        """
+        indices = state.index + jnp.arange(order.shape[0])
+        words = update_words(state.key, indices)
+        shared_words = update_words(state.shared_key, indices)
+        dtype = jnp.result_type(*jax.tree.leaves(state.model))
+
+        def update(position: Array, state: TrainState) -> tuple[TrainState, RuleInfo]:
+            step = Step(state.index, state.horizon, _at(shared_words, position), _at(words, position))
+            shown = None if real is None else _at(real, position)
+            batch = feed.batch(_at(order, position), shown, _at(epochs, position), dtype)
+            return self.train_step(state, step, batch)
+
+        blank = jax.tree.map(
+            lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(update, jnp.int32(0), state)[1]
+        )
+
+        def body(position: Array, carry: tuple[TrainState, RuleInfo]) -> tuple[TrainState, RuleInfo]:
+            state, total = carry
+            state, info = update(position, state)
+            return state, jax.tree.map(jnp.add, total, info)
+
+        state, total = jax.lax.fori_loop(0, count, body, (state, blank))
+        return state, jax.tree.map(lambda leaf: leaf / count, total)
+
+
+def _at(values: UInt32[Array, "chunk *rest"] | Array, position: Array) -> Array:
+    return jax.lax.dynamic_index_in_dim(values, position, keepdims=False)
