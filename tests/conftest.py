@@ -45,7 +45,9 @@ def real_data() -> Path:
         pytest.skip("HARMONIUM_DATA does not name a folder of benchmark data (nltcs.npz, ...)")
     path = Path(folder)
     if not path.is_dir():
-        raise AssertionError(f"HARMONIUM_DATA names {folder!r}, which is not a folder; unset it or correct it")
+        raise AssertionError(
+            f"HARMONIUM_DATA names {folder!r}, which is not a folder; unset it or correct it"
+        )
     return path
 
 

@@ -1,9 +1,9 @@
 """Markdown for docstrings: formulas become MathML, examples become code blocks, cross-references become code.
 
-Docstrings are written to be read in the source: formulas in the notation of Sphinx (``:math:`` inline, ``.. math::`` as a
-block) and examples as bare ``>>>`` lines, which Markdown would take for quotations. Pages use GitHub's notation
-(a dollar and a backtick inline, a ``math`` fence as a block). All formulas are turned into MathML here, while the pages
-are built, so that a reader's browser fetches no program from elsewhere.
+Docstrings are written to be read in the source: formulas in the notation of Sphinx (``:math:`` inline, ``.. math::``
+as a block) and examples as bare ``>>>`` lines, which Markdown would take for quotations. Pages use GitHub's notation
+(a dollar and a backtick inline, a ``math`` fence as a block). All formulas are turned into MathML here, while the
+pages are built, so that a reader's browser fetches no program from elsewhere.
 """
 
 from __future__ import annotations

@@ -26,9 +26,7 @@ def test_there_are_examples_to_run() -> None:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=module_name)
-def test_examples_give_what_they_show(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_examples_give_what_they_show(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     module = importlib.import_module(module_name(path))
     parser = doctest.DocTestParser()
