@@ -11,6 +11,8 @@ from types import ModuleType
 
 import pytest
 
+import tests.typechecker  # noqa: F401 - pyproject.toml names it, and the import hook only looks it up
+
 CACHE = "JAX_COMPILATION_CACHE_DIR"
 OWNED = "HARMONIUM_TEST_CACHE"
 

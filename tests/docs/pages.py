@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
+import types
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,10 +41,15 @@ def blocks(text: str) -> list[Block]:
 def run_blocks(page: Path) -> int:
     """Run the blocks of one page in one namespace, with the page's own line numbers; how many there were."""
     found = blocks(page.read_text(encoding="utf-8"))
-    namespace: dict[str, object] = {"__name__": "__page__"}
-    for block in found:
-        code = compile("\n" * (block.line - 1) + block.code, str(page), "exec")
-        exec(code, namespace)
+    # A module of its own, because classes look their module up by name.
+    module = types.ModuleType(f"page_{page.stem.replace('-', '_')}")
+    sys.modules[module.__name__] = module
+    try:
+        for block in found:
+            code = compile("\n" * (block.line - 1) + block.code, str(page), "exec")
+            exec(code, vars(module))
+    finally:
+        del sys.modules[module.__name__]
     return len(found)
 
 
