@@ -1,0 +1,104 @@
+"""Model files: ``hm.save`` and ``hm.load``.
+
+A model is what its ``parameters()`` say: the arguments of its class's ``from_arrays``. The arrays among them become
+the tensors of the file with their dtype as it is; everything else, with the name of the class, becomes its
+description. Loading calls ``from_arrays`` of a class out of a closed list, so that a file can name no other code.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harmonium.errors import FileError, SettingError
+from harmonium.train.plain import plain
+from harmonium.train.storage import harmonium_version, read_tensors, write_tensors
+
+MODELS: dict[str, str] = {"RBM": "harmonium.energy.rbm:RBM"}
+"""Name in the file, and where the class is found."""
+
+_KIND = "model"
+
+
+def save(model: Any, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
+    """Writes a model as one checksummed safetensors file, whole or not at all; returns the path written.
+
+    Raises FileError when the file exists and ``overwrite`` is False, or cannot be written; SettingError when the
+    object is none of harmonium's models.
+    """
+    kind = f"{type(model).__module__}:{type(model).__qualname__}"
+    name = next((name for name, place in MODELS.items() if place == kind), None)
+    if name is None:
+        raise SettingError(
+            f"cannot save a {type(model).__name__}, only {', '.join(MODELS)}; pass the model itself (run.model)"
+        )
+    tensors: dict[str, np.ndarray] = {}
+    parameters = {key: _pack(value, key, tensors) for key, value in model.parameters().items()}
+    document = {"kind": _KIND, "class": name, "parameters": parameters}
+    return write_tensors(path, tensors, document, overwrite, fault="model")
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Returns the model that ``save`` wrote; float64 parameters come back as float64.
+
+    Raises FileError when the file is missing, damaged, of a newer harmonium, or holds something else.
+    """
+    if Path(path).is_dir():
+        raise FileError(
+            f"{path} is a folder, not a model file; for a run folder use hm.load_run({str(path)!r}).model, or name the "
+            "model.safetensors in it"
+        )
+    tensors, document = read_tensors(path)
+    if document.get("kind") != _KIND:
+        raise FileError(
+            f"{path} holds a {document.get('kind', 'nameless thing')}, not a model; name a file that hm.save wrote, or "
+            "use hm.load_run on the run folder"
+        )
+    name = document["class"]
+    if name not in MODELS:
+        raise FileError(
+            f"{path} holds a {name}, which harmonium {harmonium_version()} does not know; install a newer harmonium"
+        )
+    module, _, attribute = MODELS[name].partition(":")
+    from_arrays = getattr(import_module(module), attribute).from_arrays
+    parameters = {key: _unpack(value, tensors) for key, value in document["parameters"].items()}
+    try:
+        inspect.signature(from_arrays).bind(**parameters)
+    except TypeError as error:
+        raise FileError(
+            f"{path} holds a {name} that harmonium {harmonium_version()} cannot build ({error}); install a newer "
+            "harmonium"
+        ) from error
+    return from_arrays(**parameters)
+
+
+def _pack(value: Any, name: str, tensors: dict[str, np.ndarray]) -> Any:
+    """``value`` as JSON, with every array put into ``tensors`` and replaced by its name there.
+
+    Every object of the result is one of ours, ``{"tensor": name}`` or ``{"mapping": {...}}``, so that no mapping among
+    the parameters can be mistaken for the name of a tensor.
+    """
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        tensors[name] = np.asarray(value)
+        return {"tensor": name}
+    if isinstance(value, Mapping):
+        return {"mapping": {key: _pack(item, f"{name}.{key}", tensors) for key, item in value.items()}}
+    if isinstance(value, list | tuple):
+        return [_pack(item, f"{name}.{i}", tensors) for i, item in enumerate(value)]
+    return plain(value, f"the parameter {name!r}")
+
+
+def _unpack(value: Any, tensors: Mapping[str, np.ndarray]) -> Any:
+    if isinstance(value, list):
+        return [_unpack(item, tensors) for item in value]
+    if isinstance(value, dict) and "tensor" in value:
+        return tensors[value["tensor"]]
+    if isinstance(value, dict):
+        return {key: _unpack(item, tensors) for key, item in value["mapping"].items()}
+    return value
