@@ -19,12 +19,14 @@ class Feed(eqx.Module):
     """The training rows as they lie on the device, and how a batch is taken from them.
 
     Binary rows stay uint8 (spins int8) and become floats in the loop. With ``binarize_words`` the rows are grey
-    levels in [0, 1] and are drawn to 0 or 1 anew in every epoch, from noise addressed by (entry, epoch).
+    levels in [0, 1] and are drawn to one of the two values of ``support`` anew in every epoch, from noise addressed
+    by (entry, epoch).
     """
 
     rows: Num[Array, "count n"]
     weight: Float[Array, " count"] | None
     binarize_words: Words | None
+    support: tuple[float, ...] = eqx.field(static=True, default=(0.0, 1.0))
 
     def batch(
         self, order: Int[Array, " batch"], real: Float[Array, " batch"] | None, epoch: Int[Array, ""], dtype: jnp.dtype
@@ -36,7 +38,8 @@ class Feed(eqx.Module):
             counter = order[:, None].astype(jnp.uint32) * jnp.uint32(self.rows.shape[1])
             counter = counter + jax.lax.iota(jnp.uint32, self.rows.shape[1])
             words, _ = Noise(self.binarize_words, epoch.astype(jnp.uint32)).words_at(counter)
-            x = (uniform(words) < x).astype(dtype)
+            low, high = self.support
+            x = jnp.where(uniform(words) < x, high, low).astype(dtype)
         weight = None
         if self.weight is not None:
             weight = self.weight[order] if real is None else self.weight[order] * real

@@ -1,0 +1,71 @@
+"""Boltzmann machines in JAX, with likelihoods that carry their error and runs that are never lost.
+
+This file is the complete public list; every name is imported when it is first used, so that ``import harmonium``
+costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+_PUBLIC = {
+    "RBM": "harmonium.energy.rbm",
+    "Bernoulli": "harmonium.units.bernoulli",
+    "Spin": "harmonium.units.spin",
+    "CD": "harmonium.rules.contrastive",
+    "PCD": "harmonium.rules.contrastive",
+    "fit": "harmonium.train.fit",
+    "resume": "harmonium.train.fit",
+    "load_run": "harmonium.train.rebuild",
+    "Run": "harmonium.train.run",
+    "save": "harmonium.train.model_file",
+    "load": "harmonium.train.model_file",
+    "log_likelihood": "harmonium.evaluate.likelihood",
+    "log_partition": "harmonium.evaluate.likelihood",
+    "pseudo_likelihood": "harmonium.evaluate.proxies",
+    "reconstruction_error": "harmonium.evaluate.proxies",
+    "Estimate": "harmonium.evaluate.estimate",
+    "sample": "harmonium.samplers.sample",
+    "DataSet": "harmonium.data.base",
+    "load_data": "harmonium.data.load",
+    "HarmoniumError": "harmonium.errors",
+    "HarmoniumWarning": "harmonium.errors",
+}
+
+__all__ = list(_PUBLIC)
+
+if TYPE_CHECKING:
+    from harmonium.data.base import DataSet as DataSet
+    from harmonium.data.load import load_data as load_data
+    from harmonium.energy.rbm import RBM as RBM
+    from harmonium.errors import HarmoniumError as HarmoniumError
+    from harmonium.errors import HarmoniumWarning as HarmoniumWarning
+    from harmonium.evaluate.estimate import Estimate as Estimate
+    from harmonium.evaluate.likelihood import log_likelihood as log_likelihood
+    from harmonium.evaluate.likelihood import log_partition as log_partition
+    from harmonium.evaluate.proxies import pseudo_likelihood as pseudo_likelihood
+    from harmonium.evaluate.proxies import reconstruction_error as reconstruction_error
+    from harmonium.rules.contrastive import CD as CD
+    from harmonium.rules.contrastive import PCD as PCD
+    from harmonium.samplers.sample import sample as sample
+    from harmonium.train.fit import fit as fit
+    from harmonium.train.fit import resume as resume
+    from harmonium.train.model_file import load as load
+    from harmonium.train.model_file import save as save
+    from harmonium.train.rebuild import load_run as load_run
+    from harmonium.train.run import Run as Run
+    from harmonium.units.bernoulli import Bernoulli as Bernoulli
+    from harmonium.units.spin import Spin as Spin
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'harmonium' has no attribute {name!r}")
+    value = getattr(import_module(_PUBLIC[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_PUBLIC])

@@ -1,0 +1,1 @@
+"""Evaluators turn models into numbers with a direction and an error."""

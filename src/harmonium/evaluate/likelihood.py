@@ -1,0 +1,95 @@
+"""The two questions asked of every model: its log-likelihood on rows, and its log partition function."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from harmonium.data.base import DataSet
+from harmonium.data.support import encode
+from harmonium.energy.base import AbstractBipartite
+from harmonium.errors import SettingError
+from harmonium.evaluate.estimate import Estimate
+from harmonium.evaluate.exact import exact_log_partition, unnormalised_log_probability
+from harmonium.numerics.enumerate import BIT_BUDGET
+
+METHODS = ("auto", "exact")
+
+
+def log_likelihood(
+    model: AbstractBipartite,
+    data: Any,
+    method: str = "auto",
+    seed: int = 0,
+    rows: bool = False,
+    *,
+    bit_budget: int = BIT_BUDGET,
+) -> Estimate:
+    r"""Mean log-likelihood of rows, :math:`\frac{1}{n}\sum_t \log p(v_t)` with :math:`\log p(v) = -F(v) - \log Z`.
+
+    In nats per row, computed in float64 from the parameters as they are. ``data`` is an array of rows, a sparse
+    matrix, a data frame, or a `DataSet`, whose test split (else its training rows) is then taken. With ``rows=True``
+    the estimate holds one value per row.
+
+    ``method`` is "exact" (enumerate the smaller side) or "auto" (the same, when the model is small enough).
+
+    Raises `DataError` for rows that do not fit the visible units and `BudgetError` for a model with more than
+    ``bit_budget`` units on its smaller side. Source: the chapter's evaluation section, :math:`\log \tilde p - \log Z`.
+
+    >>> import numpy as np
+    >>> from harmonium.energy.rbm import RBM
+    >>> free = RBM.from_arrays(np.zeros((3, 2)), np.zeros(3), np.zeros(2))
+    >>> round(log_likelihood(free, [[0, 1, 0]]).value, 12) == round(-3 * np.log(2), 12)
+    True
+    """
+    check_method(method)
+    visible = visible_rows(model, data)
+    partition = log_partition(model, method, seed=seed, bit_budget=bit_budget)
+    scores = unnormalised_log_probability(model, visible)
+    if rows:
+        return Estimate(value=scores, kind=partition.kind) - partition
+    return mean_over_rows(scores) - partition
+
+
+def log_partition(
+    model: AbstractBipartite,
+    method: str = "auto",
+    data: Any = None,
+    seed: int = 0,
+    *,
+    bit_budget: int = BIT_BUDGET,
+) -> Estimate:
+    r"""The log partition function :math:`\log Z`, in nats, in float64.
+
+    ``method`` is "exact" or "auto", as in `log_likelihood`; ``data`` are the rows that a sampling method would take
+    its starting distribution from. Raises `BudgetError` as there.
+
+    >>> import numpy as np
+    >>> from harmonium.energy.rbm import RBM
+    >>> log_partition(RBM.from_arrays(np.zeros((3, 2)), np.zeros(3), np.zeros(2))).value  # 5 log 2
+    3.465735902799...
+    """
+    check_method(method)
+    return exact_log_partition(model, bit_budget)
+
+
+def mean_over_rows(scores: np.ndarray) -> Estimate:
+    """Mean of exact scores with its sampling error over rows."""
+    spread = float(np.std(scores, ddof=1) / math.sqrt(len(scores))) if len(scores) > 1 else math.nan
+    return Estimate(value=float(np.mean(scores)), row_stderr=spread)
+
+
+def visible_rows(model: AbstractBipartite, data: Any) -> np.ndarray:
+    """Rows of ``data`` as the model's visible units take them."""
+    if isinstance(data, DataSet):
+        data = data.train if data.test is None else data.test
+    units = model.units[model.observed[0]]
+    return encode(data, units.support, "the rows", width=units.size).rows
+
+
+def check_method(method: str) -> None:
+    """Raise `SettingError` unless ``method`` names a way to evaluate."""
+    if method not in METHODS:
+        raise SettingError(f"no method is called {method!r}; choose one of {', '.join(METHODS)}")

@@ -1,0 +1,80 @@
+"""Numbers that move with the likelihood but are not it; each says so."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from harmonium.energy.base import AbstractBipartite
+from harmonium.evaluate.estimate import Estimate, Kind
+from harmonium.evaluate.likelihood import mean_over_rows, visible_rows
+from harmonium.numerics.compile import compile_function
+from harmonium.numerics.precision import as_double, in_double_precision
+
+_BLOCK = 256
+
+
+def pseudo_likelihood(model: AbstractBipartite, data: Any) -> Estimate:
+    r"""Mean log pseudo-likelihood :math:`\sum_i \log p(v_i \mid v_{-i})` of rows, in nats per row; a proxy.
+
+    Every unit is scored, none sampled, so the number is deterministic: with two-valued units
+    :math:`p(v_i \mid v_{-i}) = \sigma(F(v \text{ with } i \text{ flipped}) - F(v))`. It needs no partition function
+    and is not a likelihood: it can rise while the likelihood falls. Raises `DataError` for rows that do not fit.
+    """
+    scores = _by_block(_pseudo_program, model, visible_rows(model, data))
+    return _proxy(scores, "pseudo-likelihood", "product of one-variable conditionals, not the joint")
+
+
+def reconstruction_error(model: AbstractBipartite, data: Any) -> Estimate:
+    r"""Mean squared error per row, :math:`\lVert v - \mathrm{E}[v \mid \mathrm{E}[h \mid v]] \rVert^2`; a proxy.
+
+    It measures how near one mean-field pass comes back to the data, not how probable the data are; a model that mixes
+    badly reconstructs well. Raises `DataError` for rows that do not fit.
+    """
+    scores = _by_block(_reconstruction_program, model, visible_rows(model, data))
+    return _proxy(scores, "reconstruction error", "squared error of one pass, not a likelihood")
+
+
+def _proxy(scores: np.ndarray, method: str, reason: str) -> Estimate:
+    mean = mean_over_rows(scores)
+    return Estimate(mean.value, row_stderr=mean.row_stderr, kind=Kind.PROXY, reason=reason, method=method)
+
+
+@in_double_precision
+def _by_block(program, model: AbstractBipartite, rows: np.ndarray) -> np.ndarray:
+    double = as_double(model)
+    blocks = [rows[start : start + _BLOCK].astype(np.float64) for start in range(0, len(rows), _BLOCK)]
+    return np.concatenate([np.asarray(program()(double, block)) for block in blocks])
+
+
+@cache
+def _pseudo_program():
+    return compile_function(_pseudo_scores)
+
+
+@cache
+def _reconstruction_program():
+    return compile_function(_reconstruction_scores)
+
+
+def _pseudo_scores(model: AbstractBipartite, rows: Float[Array, "rows n"]) -> Float[Array, " rows"]:
+    low, high = model.units[0].support
+    here = model.marginal_energy(0, (rows,))
+
+    def add_unit(unit: Array, total: Array) -> Array:
+        flipped = rows.at[:, unit].set(low + high - rows[:, unit])
+        return total - jnp.logaddexp(0.0, here - model.marginal_energy(0, (flipped,)))
+
+    return jax.lax.fori_loop(0, rows.shape[1], add_unit, jnp.zeros(rows.shape[0], rows.dtype))
+
+
+def _reconstruction_scores(model: AbstractBipartite, rows: Float[Array, "rows n"]) -> Float[Array, " rows"]:
+    layers = [rows, *(jnp.broadcast_to(units.natural(), (len(rows), units.size)) for units in model.units[1:])]
+    for index in (*model.sides[1], 0):
+        layers[index] = model.units[index].mean(model.field(index, tuple(layers)))
+    return jnp.sum((rows - layers[0]) ** 2, axis=-1)

@@ -1,0 +1,44 @@
+"""The rules by name: what ``--sampler`` and a run's ``config.toml`` may say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from harmonium.errors import SettingError
+from harmonium.inference.exact import Exact
+from harmonium.rules.base import AbstractRule
+from harmonium.rules.contrastive import CD, PCD, Contrastive
+from harmonium.samplers.gibbs import Gibbs
+
+RULES: Mapping[str, Callable[..., AbstractRule]] = MappingProxyType({"pcd": PCD, "cd": CD})
+
+
+def build_rule(name: str, settings: Mapping[str, Any]) -> AbstractRule:
+    """The rule called ``name``; settings that it does not have are refused, None means its default."""
+    if name not in RULES:
+        raise SettingError(f"no sampler is called {name!r}; choose one of {', '.join(RULES)}")
+    given = {key: value for key, value in settings.items() if value is not None}
+    if name == "cd":
+        for key in ("chains", "burn_in"):
+            if key in given:
+                raise SettingError(f"{key}={given[key]} belongs to persistent chains, not to cd; drop it or use pcd")
+    return RULES[name](**given)
+
+
+def describe_rule(rule: AbstractRule) -> dict[str, Any] | None:
+    """The name and settings that `build_rule` makes this rule of; None for a rule put together by hand."""
+    if not isinstance(rule, Contrastive) or not isinstance(rule.sampler, Gibbs) or rule.sampler.clamp is not None:
+        return None
+    if not isinstance(rule.inference, Exact):
+        return None
+    described: dict[str, Any] = {
+        "name": "pcd" if rule.persistent else "cd",
+        "steps": rule.sampler.steps,
+        "centred": rule.centred,
+        "offset_rate": rule.offset_rate,
+    }
+    if rule.persistent:
+        described |= {"chains": rule.chains_count, "burn_in": rule.burn_in}
+    return described

@@ -1,0 +1,117 @@
+"""Samples from a model in one call."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from harmonium.energy.base import AbstractEnergyModel
+from harmonium.errors import DataError, SettingError
+from harmonium.numerics.compile import compile_function
+from harmonium.numerics.precision import as_single
+from harmonium.numerics.random import Noise, key_words
+from harmonium.samplers.base import AbstractSampler, resting_particles
+from harmonium.samplers.gibbs import Gibbs
+from harmonium.typing import Words
+
+_START_STREAM = 1
+_MOST_STEPS = 1 << 24
+
+
+def sample(
+    model: AbstractEnergyModel,
+    n: int = 64,
+    steps: int = 1000,
+    seed: int = 0,
+    clamp: Any = None,
+    sampler: AbstractSampler | None = None,
+) -> np.ndarray:
+    """Rows drawn from a model by ``n`` independent chains of ``steps`` sweeps.
+
+    Chains start from the biases alone. ``clamp`` holds visible values: an array of shape ``(visible,)`` or
+    ``(n, visible)`` in which NaN marks what is free; the rest is then drawn conditionally on it.
+
+    **Returns** an array of shape ``(n, visible)``: uint8 for 0/1 units, int8 for spins.
+
+    **Raises** `SettingError` for counts below one, `DataError` for a clamp of another shape or with values that the
+    units do not take.
+
+    >>> import numpy as np
+    >>> from harmonium.energy.rbm import RBM
+    >>> free = RBM.from_arrays(np.zeros((3, 2)), np.zeros(3), np.zeros(2))
+    >>> sample(free, 2, steps=10, clamp=[1, np.nan, 0])[:, [0, 2]].tolist()
+    [[1, 0], [1, 0]]
+    """
+    for name, value in (("n", n), ("steps", steps)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise SettingError(f"{name} must be a whole number of at least 1, got {value!r}")
+    if steps >= _MOST_STEPS:
+        raise SettingError(f"steps must be below {_MOST_STEPS}, got {steps}; draw again from another seed instead")
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise SettingError(f"seed must be a whole number of at least 0, got {seed!r}")
+    single = as_single(model)
+    values, held = _clamped(model, clamp, int(n))
+    if held is not None and sampler is not None:
+        raise SettingError("clamp works with the default sampler only; drop sampler or clamp")
+    words = key_words(jax.random.key(int(seed)))
+    rows = _program()(single, words, jnp.int32(steps), values, held, sampler or Gibbs(), int(n))
+    low = model.units[0].support[0]
+    return np.asarray(rows).astype(np.uint8 if low == 0 else np.int8)
+
+
+def _clamped(
+    model: AbstractEnergyModel, clamp: Any, n: int
+) -> tuple[Float[np.ndarray, "n visible"] | None, Bool[np.ndarray, "n visible"] | None]:
+    if clamp is None:
+        return None, None
+    units = model.units[0]
+    try:
+        given = np.asarray(clamp, np.float64)
+        values = np.broadcast_to(given, (n, units.size))
+    except (TypeError, ValueError):
+        shape = np.shape(clamp)
+        raise DataError(
+            f"clamp must be numbers of shape ({units.size},) or ({n}, {units.size}) with NaN for what is free, got "
+            f"shape {shape}"
+        ) from None
+    held = ~np.isnan(values)
+    wrong = held & ~np.isin(values, units.support)
+    if wrong.any():
+        row, column = (int(place) for place in np.argwhere(wrong)[0])
+        allowed = " or ".join(f"{value:g}" for value in units.support)
+        raise DataError(
+            f"clamp holds {values[row, column]:g} for visible unit {column}, but {units.kind} units are {allowed}; "
+            "use NaN for what is free"
+        )
+    return np.where(held, values, units.support[0]).astype(np.float32), held
+
+
+@cache
+def _program():
+    return compile_function(_draw, static_argnums=(5, 6))
+
+
+def _draw(
+    model: AbstractEnergyModel,
+    words: Words,
+    steps: Array,
+    values: Float[Array, "n visible"] | None,
+    held: Bool[Array, "n visible"] | None,
+    sampler: AbstractSampler,
+    n: int,
+) -> Float[Array, "n visible"]:
+    noise = Noise.of(words)
+    particles = resting_particles(noise.stream(_START_STREAM), model, n)
+    if values is not None and held is not None:
+        particles = (jnp.where(held, values, particles[0]), *particles[1:])
+        sampler = Gibbs(clamp=(held, *(None for _ in particles[1:])))
+        # Hidden layers must know of the held values before the first sweep draws the free ones from them.
+        particles = model.sweep(noise.stream(_START_STREAM + 1), particles, clamp=(True, *sampler.clamp[1:]))
+    state = sampler.init(words, model, particles)
+    state = jax.lax.fori_loop(0, steps, lambda i, now: sampler.step(noise.at(i), model, now)[0], state)
+    return state.particles[0]

@@ -1,0 +1,122 @@
+"""The settings of a run: what may be said, checked where it is said, and the same in TOML, flags and Python."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from harmonium.errors import SettingError
+
+Count = Annotated[int, Field(ge=1, strict=True)]
+Whole = Annotated[int, Field(ge=0, strict=True)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DataConfig(_Section):
+    """Where the rows come from: a data name or a path; ``array`` marks rows that were only ever in memory."""
+
+    name: str | None = None
+    path: str | None = None
+    array: bool | None = None
+    binarize: Literal["threshold", "stochastic"] | None = None
+    scale: float | list[float] | None = None
+    shape: list[Count] | None = None
+    called: str | None = None
+    fingerprint: str | None = None
+
+
+class ModelConfig(_Section):
+    """What is trained. ``kind`` "custom" marks a model that was given in Python."""
+
+    kind: str = "rbm"
+    visible: str = "bernoulli"
+    hidden: list[Count] = [128]
+    hidden_units: str = "bernoulli"
+    weight_scale: NotNegative | None = None
+
+
+class SamplerConfig(_Section):
+    """The training rule by its negative phase; a setting left out has the rule's own default."""
+
+    name: str = "pcd"
+    steps: Count | None = None
+    chains: Count | None = None
+    centred: bool | None = None
+    offset_rate: Annotated[float, Field(ge=0, le=1)] | None = None
+    burn_in: Whole | None = None
+
+
+class TrainConfig(_Section):
+    """How long and how fast. Without ``epochs`` or ``updates`` a run makes 10 000 updates."""
+
+    epochs: Count | None = None
+    updates: Count | None = None
+    batch_size: Count = 100
+    optimizer: str = "sgd"
+    learning_rate: NotNegative | None = None
+    final_rate: NotNegative | None = None
+    momentum: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    weight_decay: NotNegative = 0.0
+    seed: Whole = 0
+    initialize: bool = True
+    on_divergence: Literal["stop", "halve"] = "stop"
+    checkpoint_seconds: NotNegative = 30.0
+
+
+class RunConfig(_Section):
+    """All settings of a run, in the sections of its ``config.toml``."""
+
+    data: DataConfig = DataConfig()
+    model: ModelConfig = ModelConfig()
+    sampler: SamplerConfig = SamplerConfig()
+    train: TrainConfig = TrainConfig()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values in sections; settings that are None are left out."""
+        return self.model_dump(exclude_none=True)
+
+
+def read_settings(settings: Mapping[str, Any]) -> RunConfig:
+    """Check settings in sections.
+
+    Raises `SettingError` that names the first fault, its value, and for an unknown key the nearest known one.
+    """
+    try:
+        config = RunConfig.model_validate(dict(settings))
+    except ValidationError as error:
+        raise SettingError(_first_fault(error)) from None
+    if config.train.epochs is not None and config.train.updates is not None:
+        raise SettingError(
+            f"both epochs={config.train.epochs} and updates={config.train.updates} are given; keep one of them"
+        )
+    return config
+
+
+def known_settings() -> dict[str, list[str]]:
+    """The keys of every section."""
+    return {
+        name: list(field.annotation.model_fields)  # pyright: ignore[reportOptionalMemberAccess, reportAttributeAccessIssue]
+        for name, field in RunConfig.model_fields.items()
+    }
+
+
+def _first_fault(error: ValidationError) -> str:
+    fault = error.errors(include_url=False)[0]
+    place = [str(part) for part in fault["loc"]]
+    name = ".".join(place)
+    if fault["type"] == "extra_forbidden":
+        known = known_settings()
+        choices = list(known) if len(place) == 1 else known.get(place[0], [])
+        nearest = difflib.get_close_matches(place[-1], choices, 1, 0.5)
+        hint = f"did you mean {nearest[0]!r}?" if nearest else f"known here: {', '.join(choices)}"
+        return f"there is no setting {name!r}; {hint}"
+    problem = fault["msg"][0].lower() + fault["msg"][1:]
+    return f"{name}={fault['input']!r} cannot be used: {problem}"

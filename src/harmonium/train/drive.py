@@ -1,0 +1,188 @@
+"""The host loop: compiled chunks, and between them reports, checkpoints and the divergence guard."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from harmonium.numerics.compile import compile_function
+from harmonium.numerics.precision import as_single
+from harmonium.train.checkpoint import Checkpoints
+from harmonium.train.folder import RunFolder
+from harmonium.train.loop import Trainer
+from harmonium.train.model_file import save as save_model
+from harmonium.train.monitor import Health
+from harmonium.train.run import History
+from harmonium.train.setup import Setup, chunks_per_report
+from harmonium.train.state import TrainState
+
+Reporter = Callable[[dict[str, Any], dict[str, Any]], None]
+"""Called with every metrics record and its timing record."""
+
+Folder = TypeVar("Folder", RunFolder, None, RunFolder | None)
+
+_MOST_HALVINGS = 30
+
+
+class Drive:
+    """Moves one run from its state to its horizon.
+
+    Every decision (where chunks end, when to report, whether the run has diverged) is a function of the state, so that
+    a run interrupted anywhere and resumed goes through the same states and writes the same metrics. Only *when*
+    checkpoints are written depends on the clock.
+    """
+
+    def __init__(
+        self,
+        setup: Setup,
+        *,
+        folder: RunFolder | None = None,
+        history: History | None = None,
+        on_divergence: str = "stop",
+        checkpoint_seconds: float = 30.0,
+        reporter: Reporter | None = None,
+        saved_index: int | None = None,
+    ):
+        self.setup = setup
+        self.state = setup.state
+        self.folder = folder
+        self.history = History() if history is None else history
+        self.on_divergence = on_divergence
+        self.checkpoint_seconds = checkpoint_seconds
+        self.reporter = reporter
+        self.fault: str | None = None
+        self._checkpoints: Checkpoints | None = None if folder is None else folder.checkpoints
+        self._saved_index = saved_index
+        self._saved_at = time.monotonic()
+        self._began = time.monotonic()
+        self._began_index = int(self.state.index)
+
+    def run(self) -> None:
+        """Train to the horizon, or until the guard stops the run; on an interrupt save first, then raise it.
+
+        Raises `KeyboardInterrupt` after the last complete chunk has been saved.
+        """
+        try:
+            if int(self.state.index) == 0 and not self.history:
+                self._report(self.setup.monitor.health(self.state))
+            while int(self.state.index) < int(self.state.horizon) and self.fault is None:
+                self._advance()
+        finally:
+            # Also on an interrupt: the state is that of the last complete chunk.
+            self.save()
+
+    def save(self) -> None:
+        """Write a checkpoint of the present state, and its model, unless they are already there."""
+        index = int(self.state.index)
+        if self.folder is not None and self._checkpoints is not None and self._saved_index != index:
+            self._checkpoints.save(index, self.state)
+            save_model(as_single(self.state.model), self.folder.model_path, overwrite=True)
+            self._saved_index = index
+        self._saved_at = time.monotonic()
+
+    def _advance(self) -> None:
+        """One chunk; ends at the next absolute multiple of the chunk length or at the horizon."""
+        before = self.state
+        index, chunk, horizon = int(before.index), int(before.chunk), int(before.horizon)
+        count = min((index // chunk + 1) * chunk, horizon) - index
+        order, real, epochs = self.setup.order.rows(index, count)
+        after = run_chunk(self.setup.trainer, before, self.setup.feed, *_padded(chunk, order, real, epochs), count)
+        health = self.setup.monitor.health(after)
+        fault = self.setup.monitor.fault(health)
+        if fault is not None:
+            self._handle(fault, before)
+            return
+        self.state = after
+        done = index + count
+        if done == horizon or (done // chunk) % chunks_per_report(after) == 0:
+            self._report(health)
+        if time.monotonic() - self._saved_at >= self.checkpoint_seconds:
+            self.save()
+
+    def _handle(self, fault: str, before: TrainState) -> None:
+        """Go back to before the chunk; then try again at half the rate, or stop."""
+        index, scale = int(before.index), float(before.rate_scale)
+        if self.on_divergence == "halve" and scale > 2.0**-_MOST_HALVINGS:
+            self.state = eqx.tree_at(lambda state: state.rate_scale, before, jnp.float32(scale / 2))
+            # The checkpoint of this index, if there is one, holds the rate that failed.
+            self._saved_index = None
+            return
+        rate = float(self.setup.trainer.schedule.rate(before.index, before.start, before.horizon)) * scale
+        self.fault = (
+            f"diverged between updates {index} and {index + int(before.chunk)} at learning rate {rate:.3g}: {fault}; "
+            "the model of before is kept: train with a smaller learning rate or on_divergence='halve'"
+        )
+
+    def _report(self, health: Health) -> None:
+        state = self.state
+        index = int(state.index)
+        rate = self.setup.trainer.schedule.rate(state.index, state.start, state.horizon) * state.rate_scale
+        record = self.setup.monitor.record(state, health, float(rate), index / self.setup.order.per_epoch)
+        seconds = time.monotonic() - self._began
+        made = index - self._began_index
+        timing = {
+            "index": index,
+            "seconds": round(seconds, 3),
+            "updates_per_second": round(made / seconds, 1) if made else None,
+            "seconds_left": round(seconds / made * (int(state.horizon) - index), 1) if made else None,
+        }
+        self.history.append(record)
+        if self.folder is not None:
+            self.folder.append_metrics(record)
+            self.folder.append_timing(timing)
+        if self.reporter is not None:
+            self.reporter({**record, "horizon": int(state.horizon)}, timing)
+
+
+def run_chunk(
+    trainer: Trainer,
+    state: TrainState,
+    feed: Any,
+    order: np.ndarray,
+    real: np.ndarray | None,
+    epochs: np.ndarray,
+    count: int,
+) -> TrainState:
+    """`Trainer.run_chunk`, compiled once per kind of rule, optimiser and set of shapes, whatever the rates are."""
+    arrays, settings = eqx.partition(trainer.rule, eqx.is_array)
+    program = _chunk_program()
+    return program(settings, trainer.optimizer, arrays, trainer.schedule, state, feed, order, real, epochs, count)
+
+
+@cache
+def _chunk_program():
+    def program(settings, optimizer, arrays, schedule, state, feed, order, real, epochs, count):
+        trainer = Trainer(eqx.combine(arrays, settings), optimizer, schedule)
+        return trainer.run_chunk(state, feed, order, real, epochs, count)[0]
+
+    return compile_function(program, static_argnums=(0, 1))
+
+
+def _padded(
+    chunk: int, order: np.ndarray, real: np.ndarray | None, epochs: np.ndarray
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+    """Arrays of a whole chunk's length, so that a short last chunk compiles nothing new."""
+    missing = chunk - len(order)
+    if missing == 0:
+        return order, real, epochs
+    order = np.pad(order, ((0, missing), (0, 0)))
+    real = None if real is None else np.pad(real, ((0, missing), (0, 0)), constant_values=1)
+    return order, real, np.pad(epochs, (0, missing))
+
+
+@contextmanager
+def released(folder: Folder) -> Iterator[Folder]:
+    """Let go of a run folder's lock at the end, whatever happens."""
+    try:
+        yield folder
+    finally:
+        if folder is not None:
+            folder.release()

@@ -1,0 +1,227 @@
+"""Training in one call, and going on with what was begun."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+
+from harmonium.data.base import DataSet
+from harmonium.data.load import as_dataset
+from harmonium.energy.base import AbstractBipartite
+from harmonium.energy.names import describe_model
+from harmonium.errors import HarmoniumWarning, SettingError
+from harmonium.numerics.precision import as_single
+from harmonium.rules.base import AbstractRule
+from harmonium.rules.contrastive import PCD
+from harmonium.rules.names import describe_rule
+from harmonium.train import rebuild
+from harmonium.train.config import RunConfig, read_settings
+from harmonium.train.drive import Drive, Reporter, released
+from harmonium.train.folder import RunFolder
+from harmonium.train.run import History, Run
+from harmonium.train.setup import Setup, prepare
+
+
+def fit(
+    model: AbstractBipartite,
+    data: Any,
+    rule: AbstractRule | None = None,
+    *,
+    epochs: int | None = None,
+    updates: int | None = None,
+    batch_size: int = 100,
+    learning_rate: float | None = None,
+    final_rate: float | None = None,
+    optimizer: str | optax.GradientTransformation = "sgd",
+    momentum: float = 0.0,
+    weight_decay: float = 0.0,
+    seed: int = 0,
+    initialize: bool = True,
+    on_divergence: str = "stop",
+    checkpoint_seconds: float = 30.0,
+    out: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    reporter: Reporter | None = None,
+) -> Run:
+    r"""Train a model on data.
+
+    **Arguments:**
+
+    - ``model``: the model to start from; it is not changed. Training computes in float32.
+    - ``data``: a `DataSet`, an array of rows, a sparse matrix, a data frame, a data name or a path.
+    - ``rule``: how to train, such as ``hm.PCD(steps=1, chains=256)`` (the default is ``hm.PCD()``) or ``hm.CD(1)``.
+    - ``epochs`` or ``updates``: how long; neither means 10 000 updates.
+    - ``batch_size``: rows per update; the last batch of an epoch is short if it must be, and a batch larger than the
+      data is the whole data. Chains are independent of it.
+    - ``learning_rate``: the first rate (0.3 for SGD, 0.01 for other methods when None), falling linearly to
+      ``final_rate`` (0 when None).
+    - ``optimizer``: a name of `optax` ("sgd", "adam", ...) or an optax transformation, which then carries its own
+      rate and is multiplied by ``learning_rate`` (1 when None) all along.
+    - ``momentum`` (SGD only), ``weight_decay`` (couplings only).
+    - ``seed``: of chains, row order and every draw.
+    - ``initialize``: start a model whose biases are all zero at the marginals of the data.
+    - ``on_divergence``: "stop" keeps the last good model and says so; "halve" goes back and halves the rate.
+    - ``out``: a folder to keep the run in, so that it survives any interruption; see `resume`. ``force`` replaces an
+      earlier run there. Checkpoints are written every ``checkpoint_seconds``.
+    - ``reporter``: called with every metrics record and timing record.
+
+    **Returns** a `Run`. When the guard stopped it, ``run.reliable`` is False and a `HarmoniumWarning` is given.
+
+    **Raises** `DataError` for rows that do not fit the visible units, `SettingError` for a setting out of range,
+    `FileError` for a folder that holds something, `RunBusyError` for one in use. On an interrupt the last complete
+    chunk is saved and `KeyboardInterrupt` goes on.
+
+    >>> from harmonium.energy.rbm import RBM
+    >>> run = fit(RBM(4, 2, seed=0), "bars-and-stripes:side=2", updates=100, seed=0)
+    >>> run.history[-1]["index"]
+    100
+    """
+    rule = PCD() if rule is None else rule
+    if not isinstance(rule, AbstractRule):
+        raise SettingError(f"a rule such as hm.PCD() is needed, got {rule!r}")
+    if not isinstance(model, AbstractBipartite):
+        raise SettingError(f"a model such as hm.RBM(64, 16) is needed, got {type(model).__name__}")
+    dataset = as_dataset(data)
+    config = read_settings(
+        {
+            "data": rebuild.describe_data(dataset),
+            "model": describe_model(model) or {"kind": rebuild.CUSTOM},
+            "sampler": describe_rule(rule) or {"name": rebuild.CUSTOM},
+            "train": {
+                "epochs": epochs,
+                "updates": updates,
+                "batch_size": batch_size,
+                "optimizer": optimizer if isinstance(optimizer, str) else rebuild.CUSTOM,
+                "learning_rate": learning_rate,
+                "final_rate": final_rate,
+                "momentum": momentum,
+                "weight_decay": weight_decay,
+                "seed": seed,
+                "initialize": initialize,
+                "on_divergence": on_divergence,
+                "checkpoint_seconds": checkpoint_seconds,
+            },
+        }
+    )
+    setup = prepare(model, dataset, rule, config.train, optimizer)
+    folder = None if out is None else RunFolder.create(out, force=force)
+    return start(setup, config, dataset, folder, reporter)
+
+
+def resume(
+    path: str | os.PathLike[str],
+    *,
+    epochs: int | None = None,
+    updates: int | None = None,
+    data: Any = None,
+    rule: AbstractRule | None = None,
+    model: AbstractBipartite | None = None,
+    optimizer: optax.GradientTransformation | None = None,
+    reporter: Reporter | None = None,
+) -> Run:
+    """Go on with the run in a folder.
+
+    An interrupted run goes on to its horizon and ends bit for bit where the unbroken run would have ended, on the same
+    machine and build. A finished run is left as it is, unless ``epochs`` or ``updates`` ask for more: that starts a
+    new stretch, whose learning rate falls again from the first rate over its own length.
+
+    ``data``, ``rule``, ``model`` and ``optimizer`` are needed only where the run was started from objects that no
+    settings can describe.
+
+    Raises `FileError` when there is no run, `RunBusyError` when another process is writing it, `DataError` when the
+    data are no longer what they were.
+    """
+    if epochs is not None and updates is not None:
+        raise SettingError(f"both epochs={epochs} and updates={updates} are given; keep one of them")
+    for name, value in (("epochs", epochs), ("updates", updates)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            raise SettingError(f"{name} must be a whole number of at least 1, got {value!r}")
+    with released(RunFolder.open(path).lock()) as folder:
+        config = read_settings(folder.read_config())
+        dataset = rebuild.load_data_again(folder, config, data)
+        setup = prepare(
+            model or rebuild.model(config, dataset),
+            dataset,
+            rule or rebuild.rule(config),
+            config.train,
+            optimizer or rebuild.optimizer(config),
+        )
+        found = folder.checkpoints.latest(setup.state)
+        if found is None:
+            raise rebuild.never_began(path)
+        state = jax.tree.map(_on_device, setup.state, found.tree)
+        folder.cut_back(found.index)
+        for change in folder.environment_changes():
+            warnings.warn(f"{change}, so bits may differ from the unbroken run's", HarmoniumWarning, stacklevel=2)
+        more = updates if updates is not None else None if epochs is None else epochs * setup.order.per_epoch
+        if more is not None:
+            horizon = (state.index + more).astype(jnp.int32)
+            state = eqx.tree_at(lambda tree: (tree.start, tree.horizon), state, (state.index, horizon))
+        drive = Drive(
+            setup._replace(state=state),
+            folder=folder,
+            history=History(folder.read_metrics()),
+            on_divergence=config.train.on_divergence,
+            checkpoint_seconds=config.train.checkpoint_seconds,
+            reporter=reporter,
+            saved_index=found.index if more is None else None,
+        )
+        return _finish(drive, config)
+
+
+def start(
+    setup: Setup, config: RunConfig, data: DataSet, folder: RunFolder | None, reporter: Reporter | None = None
+) -> Run:
+    """Run what has been set up, in a locked folder if there is one; the lock is let go at the end."""
+    train = config.train.model_copy(
+        update={
+            "updates": None if config.train.epochs else int(setup.state.horizon),
+            "learning_rate": setup.trainer.schedule.first,
+            "final_rate": setup.trainer.schedule.last,
+        }
+    )
+    config = config.model_copy(update={"train": train})
+    with released(folder):
+        saved_index = None
+        if folder is not None:
+            if data.source.get("array"):
+                rebuild.keep_data(folder, data)
+            folder.write_environment()
+            # The first checkpoint comes before the settings: where there are settings, the run can be resumed.
+            folder.checkpoints.save(0, setup.state)
+            saved_index = 0
+            folder.write_config(config.to_dict())
+        drive = Drive(
+            setup,
+            folder=folder,
+            on_divergence=train.on_divergence,
+            checkpoint_seconds=train.checkpoint_seconds,
+            reporter=reporter,
+            saved_index=saved_index,
+        )
+        return _finish(drive, config)
+
+
+def _finish(drive: Drive, config: RunConfig) -> Run:
+    drive.run()
+    if drive.fault is not None:
+        warnings.warn(f"training {drive.fault}", HarmoniumWarning, stacklevel=3)
+    return Run(
+        model=as_single(drive.state.model),
+        history=drive.history,
+        path=None if drive.folder is None else drive.folder.path,
+        state=drive.state,
+        reliable=drive.fault is None,
+        reason=drive.fault or "",
+        config=config.to_dict(),
+    )
+
+
+def _on_device(like: Any, leaf: Any) -> Any:
+    return leaf if jnp.issubdtype(like.dtype, jax.dtypes.prng_key) else jnp.asarray(leaf)

@@ -1,0 +1,132 @@
+"""What a run reports about itself, and the guard that notices when it has come apart."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from harmonium.energy.base import AbstractBipartite
+from harmonium.evaluate.estimate import Estimate
+from harmonium.evaluate.exact import exact_log_partition, plan_enumeration, unnormalised_log_probability
+from harmonium.evaluate.likelihood import mean_over_rows
+from harmonium.numerics.compile import compile_function
+from harmonium.numerics.random import Noise, update_words
+from harmonium.rules.base import AbstractRule
+from harmonium.train.state import TrainState
+from harmonium.typing import Configuration
+
+EXACT_OPERATIONS = 2e9
+"""Most operations that an exact likelihood in a report may cost; above it reports carry none."""
+
+_PROBE_ROWS = 256
+_SCORED_ROWS = 2000
+_PROBE_STREAM = 9
+_WORST_GAP = 4.0
+
+
+class Health(NamedTuple):
+    """A run's vital signs; see `Monitor.health`."""
+
+    finite: bool
+    free_energy_gap: float
+    reconstruction_error: float
+    weight_rms: float
+    hidden_mean: float
+
+
+class Monitor:
+    """Reports on a run from fixed probe rows: what a report says depends on the state alone, never on the clock."""
+
+    def __init__(self, rule: AbstractRule, rows: np.ndarray, held_out: tuple[str, np.ndarray] | None):
+        self.rule = rule
+        self.probe = np.asarray(rows[:_PROBE_ROWS], np.float32)
+        self.scored = {"train": rows[:_SCORED_ROWS]}
+        if held_out is not None:
+            self.scored[held_out[0]] = held_out[1][:_SCORED_ROWS]
+
+    def health(self, state: TrainState) -> Health:
+        """Vital signs, from one compiled call.
+
+        ``free_energy_gap`` is the mean free energy of the probe rows minus that of the persistent chains, or, without
+        any, of one sweep from the rows, in nats: near zero when the model's samples look like the data.
+        ``reconstruction_error`` is a proxy: the mean squared distance between rows and one sweep from them.
+        """
+        signs = _health_program()(state.model, self.rule.chains(state.rule_state), self.probe, state.key, state.index)
+        finite, *numbers = jax.device_get(signs)
+        return Health(bool(finite), *(float(number) for number in numbers))
+
+    def fault(self, health: Health) -> str | None:
+        """Why the run must be held to have diverged; None while it is sound.
+
+        A mean log-likelihood above that of coin flips, :math:`-n \\log 2`, bounds the gap by :math:`2 n \\log 2`;
+        twice that is beyond doubt.
+        """
+        if not health.finite:
+            return "a parameter or chain is no longer finite"
+        worst = _WORST_GAP * self.probe.shape[1] * math.log(2)
+        if not abs(health.free_energy_gap) <= worst:
+            return (
+                f"the free energies of data and chains are {abs(health.free_energy_gap):.3g} nats apart, "
+                f"more than {worst:.3g}"
+            )
+        return None
+
+    def record(self, state: TrainState, health: Health, rate: float, epoch: float) -> dict[str, Any]:
+        """One line of metrics."""
+        record: dict[str, Any] = {
+            "index": int(state.index),
+            "epoch": epoch,
+            "learning_rate": rate,
+            "free_energy_gap": health.free_energy_gap,
+            "proxy_reconstruction_error": health.reconstruction_error,
+            "weight_rms": health.weight_rms,
+            "hidden_mean": health.hidden_mean,
+        }
+        for split, estimate in self.likelihoods(state.model).items():
+            record[f"log_likelihood_{split}"] = estimate.value
+            record[f"log_likelihood_{split}_row_stderr"] = estimate.row_stderr
+            record["log_likelihood_kind"] = str(estimate.kind)
+        return record
+
+    def likelihoods(self, model: AbstractBipartite) -> dict[str, Estimate]:
+        """Exact mean log-likelihoods of the scored rows by split; empty when they would cost too much."""
+        if plan_enumeration(model).operations > EXACT_OPERATIONS:
+            return {}
+        partition = exact_log_partition(model)
+        return {
+            split: mean_over_rows(unnormalised_log_probability(model, rows)) - partition
+            for split, rows in self.scored.items()
+        }
+
+
+@cache
+def _health_program():
+    return compile_function(_signs)
+
+
+def _signs(
+    model: AbstractBipartite, chains: Configuration | None, probe: Float[Array, "rows n"], key: Array, index: Array
+) -> tuple[Array, ...]:
+    noise = Noise.of(update_words(key, index[None])[0]).stream(_PROBE_STREAM)
+    blank = tuple(jnp.zeros((probe.shape[0], units.size)) for units in model.units[1:])
+    held = model.sweep(noise, (probe, *blank), clamp=(True, *(None for _ in blank)))
+    reconstructed = model.sweep(noise.at(1), held)
+    samples = reconstructed if chains is None else chains
+    even = model.sides[0]
+    data_energy = jnp.mean(model.marginal_energy(0, tuple(held[index] for index in even)))
+    model_energy = jnp.mean(model.marginal_energy(0, tuple(samples[index] for index in even)))
+    finite = jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves((model, chains))]).all()
+    weights = jnp.concatenate([coupling.kernel.ravel() for coupling in model.couplings])
+    return (
+        finite,
+        data_energy - model_energy,
+        jnp.mean(jnp.sum((reconstructed[0] - probe) ** 2, axis=-1)),
+        jnp.sqrt(jnp.mean(weights**2)),
+        jnp.mean(model.units[1].mean(model.field(1, held))),
+    )

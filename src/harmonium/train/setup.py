@@ -1,0 +1,168 @@
+"""From settings and data to everything the host loop needs."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from harmonium.data.base import DataSet
+from harmonium.data.binarization import draw_binary
+from harmonium.data.support import encode
+from harmonium.energy.base import AbstractBipartite
+from harmonium.numerics.precision import as_single
+from harmonium.numerics.random import key_words
+from harmonium.rules.base import AbstractRule
+from harmonium.train.config import TrainConfig
+from harmonium.train.feed import Feed, Order, binarization_words
+from harmonium.train.loop import Trainer
+from harmonium.train.monitor import Monitor
+from harmonium.train.optimizers import build_optimizer
+from harmonium.train.schedules import Linear
+from harmonium.train.state import TrainState
+from harmonium.typing import Batch
+
+DEFAULT_RATE = 0.3
+"""Learning rate of plain SGD when none is given; see docs/decisions."""
+
+DEFAULT_ADAPTIVE_RATE = 0.01
+"""Learning rate of every other named optimiser when none is given."""
+
+DEFAULT_UPDATES = 10_000
+
+_INIT_TAG = 0x1217
+_SHARED_TAG = 0x5A4ED
+_LONGEST_CHUNK = 5000
+_SHORTEST_CHUNK = 100
+_CHUNK_OPERATIONS = 2e10
+_REPORTS = 20
+
+
+class Setup(NamedTuple):
+    """A run ready to start: what makes updates, where it starts, and what watches it."""
+
+    trainer: Trainer
+    state: TrainState
+    feed: Feed
+    order: Order
+    monitor: Monitor
+
+
+def prepare(
+    model: AbstractBipartite,
+    data: DataSet,
+    rule: AbstractRule,
+    settings: TrainConfig,
+    optimizer: str | optax.GradientTransformation,
+) -> Setup:
+    """Check data against model, put the rows on the device, and build the state before the first update.
+
+    Raises `DataError` for rows that the visible units cannot take and `SettingError` for settings out of range.
+    """
+    units = model.units[model.observed[0]]
+    stochastic = data.binarization == "stochastic"
+    rows = _encoded(data.train, model, "the training rows", data)
+    weight = None
+    if data.weight is not None:
+        # Rows of zero weight take no part: not in batches, not in means, not in the count of an epoch.
+        kept = np.flatnonzero(data.weight)
+        rows, weight = rows[kept], np.asarray(data.weight, np.float32)[kept]
+    key = jax.random.key(settings.seed)
+    order = Order(key, len(rows), settings.batch_size)
+    updates = settings.updates or (settings.epochs * order.per_epoch if settings.epochs else DEFAULT_UPDATES)
+    model = as_single(model)
+    mean = np.average(rows, axis=0, weights=weight).astype(np.float32)
+    if stochastic:
+        low, high = units.support
+        mean = low + (high - low) * mean
+    if settings.initialize:
+        model = biases_from_data(model, mean, len(rows))
+    words = binarization_words(key) if stochastic else None
+    feed = Feed(jnp.asarray(rows), None if weight is None else jnp.asarray(weight), words, units.support)
+    rate = settings.learning_rate
+    if rate is None:
+        rate = DEFAULT_RATE if optimizer == "sgd" else DEFAULT_ADAPTIVE_RATE if isinstance(optimizer, str) else 1.0
+    last = settings.final_rate
+    if last is None:
+        # A transformation of one's own carries its own rate and schedule.
+        last = 0.0 if isinstance(optimizer, str) else rate
+    trainer = Trainer(
+        rule,
+        build_optimizer(optimizer, momentum=settings.momentum, weight_decay=settings.weight_decay),
+        Linear(rate, last),
+    )
+    # The rule sees the whole data as one row of means: it starts offsets and chains from nothing else.
+    batch = Batch(x=jnp.asarray(mean[None]))
+    rule_state = rule.init(key_words(jax.random.fold_in(key, _INIT_TAG)), model, batch)
+    model = jax.tree.map(jnp.asarray, model)
+    state = TrainState(
+        model=model,
+        optimizer_state=trainer.optimizer.init(model),
+        rule_state=rule_state,
+        index=jnp.int32(0),
+        start=jnp.int32(0),
+        horizon=jnp.int32(updates),
+        chunk=jnp.int32(chunk_length(model, order.batch_size, updates)),
+        key=key,
+        shared_key=jax.random.fold_in(key, _SHARED_TAG),
+        rate_scale=jnp.float32(1.0),
+    )
+    probe = draw_binary(rows, 0, units.support) if stochastic else rows
+    held_out = None
+    for split in ("valid", "test"):
+        found = data.splits().get(split)
+        if found is not None:
+            held_out = (split, _scored(found, model, split, data))
+            break
+    return Setup(trainer, state, feed, order, Monitor(rule, probe, held_out))
+
+
+def biases_from_data(model: AbstractBipartite, mean: np.ndarray, count: int) -> AbstractBipartite:
+    """Start a fresh model at the data's marginals.
+
+    Only a model all of whose biases are exactly zero counts as fresh; any other is returned as it is. Visible biases
+    become the field of the column means (smoothed by one row of each value, so that a constant column stays finite),
+    and, in coordinates centred at those means, hidden biases stay zero.
+    """
+    if any(np.any(np.asarray(units.bias)) for units in model.units):
+        return model
+    units = model.units[0]
+    low, high = units.support
+    smoothed = (mean * count + low + high) / (count + 2.0)
+    bias = np.asarray(units.field_of_mean(jnp.asarray(smoothed, jnp.float32)))
+    centred = eqx.tree_at(lambda tree: tree.units[0].bias, model, bias)
+    offsets = (jnp.asarray(mean), *(jnp.asarray(other.mean(other.natural())) for other in model.units[1:]))
+    return as_single(centred.from_centred(offsets))
+
+
+def chunk_length(model: AbstractBipartite, batch_size: int, updates: int) -> int:
+    """Updates per compiled call: enough work to hide the host, few enough to report about twenty times a run.
+
+    A function of sizes alone, never of the clock, so that a run is the same on a faster machine.
+    """
+    pairs = sum(coupling.kernel.size for coupling in model.couplings)
+    work = 10.0 * pairs * batch_size + 100.0 * batch_size * sum(units.size for units in model.units)
+    by_work = min(_LONGEST_CHUNK, max(_SHORTEST_CHUNK, int(_CHUNK_OPERATIONS / work)))
+    return max(_SHORTEST_CHUNK, min(by_work, -(-updates // _REPORTS)))
+
+
+def chunks_per_report(state: TrainState) -> int:
+    """How many chunks lie between two reports."""
+    stretch = int(state.horizon) - int(state.start)
+    return max(1, round(stretch / (_REPORTS * int(state.chunk))))
+
+
+def _encoded(rows: Any, model: AbstractBipartite, what: str, data: DataSet) -> np.ndarray:
+    units = model.units[model.observed[0]]
+    return encode(
+        rows, units.support, what, width=units.size, binarization=data.binarization, columns=data.columns
+    ).rows
+
+
+def _scored(rows: np.ndarray, model: AbstractBipartite, split: str, data: DataSet) -> np.ndarray:
+    encoded = _encoded(rows, model, f"the {split} rows", data)
+    return draw_binary(encoded, 0, model.units[0].support) if data.binarization == "stochastic" else encoded
