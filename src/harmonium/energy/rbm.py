@@ -7,7 +7,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, Float, Num
+from numpy.typing import ArrayLike
 
 from harmonium.energy.couplings.dense import Dense
 from harmonium.energy.layered import AbstractLayered
@@ -103,7 +104,7 @@ class RBM(AbstractLayered):
                 arguments[name] = units.kind
         return arguments
 
-    def free_energy(self, visible: Float[Array, "*batch visible"]) -> Float[Array, "*batch"]:
+    def free_energy(self, visible: Num[Array | np.ndarray, "*batch visible"]) -> Float[Array, "*batch"]:
         """Free energy of visible rows, in nats: the negative log-probability up to ``log Z``."""
         return self.marginal_energy(0, (jnp.asarray(visible),))
 

@@ -15,7 +15,7 @@ def logistic(field: Float[Array, "..."]) -> Float[Array, "..."]:
 
     Samplers and derivatives share this one expression, so that a compiler can see that they are the same number.
     """
-    half = jnp.asarray(0.5, field.dtype)
+    half = jnp.asarray(0.5, jnp.result_type(field))
     return half * jnp.tanh(half * field) + half
 
 

@@ -8,7 +8,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float, UInt32
+from jaxtyping import Array, Float, UInt32
+from numpy.typing import ArrayLike
 
 from harmonium.errors import SettingError
 

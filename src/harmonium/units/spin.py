@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Float, UInt32
+from jaxtyping import Array, Float, UInt32
+from numpy.typing import ArrayLike
 
 from harmonium.numerics.logspace import logistic, softplus_sum
 from harmonium.numerics.random import uniform
