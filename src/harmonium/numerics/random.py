@@ -20,6 +20,7 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 _STREAM_BITS = 8
 _DRAW_LIMIT = 1 << (32 - _STREAM_BITS)
+_FOLD_STREAM = (1 << _STREAM_BITS) - 1
 
 
 def threefry2x32(
@@ -64,7 +65,8 @@ class Noise(eqx.Module):
     """A stream of random words addressed by (element, draw); a value, never advanced in place.
 
     ``stream`` separates consumers within one update, ``draw`` separates the draws of one consumer (a Gibbs sweep is
-    one draw). Two draws with different (stream, draw) never share a counter.
+    one draw). Two draws with different (stream, draw) never share a counter. Where the consumers of a step are not
+    known (a sampler inside a loop), each step is given words of its own by :meth:`fold`.
     """
 
     words: Words
@@ -79,10 +81,18 @@ class Noise(eqx.Module):
         return cls.of(key_words(key))
 
     def stream(self, number: int) -> Noise:
-        """The same words under another consumer's counters (0 to 255)."""
-        if not 0 <= number < (1 << _STREAM_BITS):
-            raise SettingError(f"a noise stream is a number from 0 to 255, got {number}; use another key instead")
-        return Noise(self.words, jnp.uint32(number) << jnp.uint32(32 - _STREAM_BITS))
+        """The same words and draw under another consumer's counters (0 to 254)."""
+        if not 0 <= number < _FOLD_STREAM:
+            raise SettingError(f"a noise stream is a number from 0 to 254, got {number}; use another key instead")
+        return self._in_stream(number)
+
+    def fold(self, number: int | Array) -> Noise:
+        """A noise with words of its own, whose streams and draws are all free; ``number`` is below 2**32."""
+        return Noise.of(jnp.stack(self._in_stream(_FOLD_STREAM).words_at(jnp.asarray(number).astype(jnp.uint32))))
+
+    def _in_stream(self, number: int) -> Noise:
+        draw = self.draw & jnp.uint32(_DRAW_LIMIT - 1)
+        return Noise(self.words, draw | jnp.uint32(number << (32 - _STREAM_BITS)))
 
     def at(self, draw: int | Array) -> Noise:
         """The noise of draw number ``draw`` of this stream; ``draw`` must stay below 2**24."""

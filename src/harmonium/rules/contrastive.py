@@ -17,8 +17,9 @@ from harmonium.samplers.base import AbstractSampler, AbstractSamplerState, resti
 from harmonium.samplers.gibbs import Gibbs
 from harmonium.typing import Batch, Configuration, Step, Words
 
-_COMPLETION_STREAM = 1
-_INFERENCE_STREAM = 2
+# Streams of a rule; the lower ones belong to its sampler.
+_COMPLETION_STREAM = 101
+_INFERENCE_STREAM = 102
 
 
 class ContrastiveState(eqx.Module):

@@ -38,7 +38,10 @@ class AbstractSampler(eqx.Module):
 
     @abstractmethod
     def step(self, noise: Noise, model: AbstractEnergyModel, state: Any) -> tuple[Any, SamplerInfo]:
-        """Advance every chain; the info is for diagnostics and is not needed again."""
+        """Advance every chain; the info is for diagnostics and is not needed again.
+
+        ``noise`` is this step's own: any draw of its streams 0 to 99 may be used (rules use the upper ones).
+        """
 
 
 def resting_particles(noise: Noise, model: AbstractEnergyModel, chains: int) -> Configuration:

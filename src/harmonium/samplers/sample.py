@@ -20,7 +20,7 @@ from harmonium.samplers.gibbs import Gibbs
 from harmonium.typing import Words
 
 _START_STREAM = 1
-_MOST_STEPS = 1 << 24
+_MOST_STEPS = 1 << 31
 
 
 def sample(
@@ -113,5 +113,5 @@ def _draw(
         # Hidden layers must know of the held values before the first sweep draws the free ones from them.
         particles = model.sweep(noise.stream(_START_STREAM + 1), particles, clamp=(True, *sampler.clamp[1:]))
     state = sampler.init(words, model, particles)
-    state = jax.lax.fori_loop(0, steps, lambda i, now: sampler.step(noise.at(i), model, now)[0], state)
+    state = jax.lax.fori_loop(0, steps, lambda i, now: sampler.step(noise.fold(i), model, now)[0], state)
     return state.particles[0]
