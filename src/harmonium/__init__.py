@@ -33,7 +33,7 @@ _PUBLIC = {
     "HarmoniumWarning": "harmonium.errors",
 }
 
-__all__ = list(_PUBLIC)
+__all__ = list(_PUBLIC)  # pyright: ignore[reportUnsupportedDunderAll]
 
 if TYPE_CHECKING:
     from harmonium.data.base import DataSet as DataSet

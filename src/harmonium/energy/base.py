@@ -8,6 +8,7 @@ from typing import Any, Self
 import equinox as eqx
 from jaxtyping import Array, Float
 
+from harmonium.errors import SettingError
 from harmonium.numerics.random import Noise
 from harmonium.typing import Clamp, Configuration
 from harmonium.units.base import AbstractUnits
@@ -20,6 +21,7 @@ class AbstractEnergyModel(eqx.Module):
     """
 
     units: eqx.AbstractVar[tuple[AbstractUnits, ...]]
+    couplings: eqx.AbstractVar[tuple[eqx.Module, ...]]
 
     @property
     def observed(self) -> tuple[int, ...]:
@@ -68,3 +70,12 @@ class AbstractBipartite(AbstractEnergyModel):
     @abstractmethod
     def marginal_energy(self, side: int, layers: Configuration) -> Float[Array, "*batch"]:
         """Energy of one side with the other side summed out exactly, in nats."""
+
+
+def as_bipartite(model: AbstractEnergyModel, what: str) -> AbstractBipartite:
+    """The model itself, known to have two sides; raises `SettingError` with ``what`` needs it otherwise."""
+    if not isinstance(model, AbstractBipartite):
+        raise SettingError(
+            f"{what} needs a model whose layers fall into two sides, such as hm.RBM(64, 16), got a {type(model).__name__}"
+        )
+    return model

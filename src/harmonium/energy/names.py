@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from harmonium.energy.base import AbstractEnergyModel
+from harmonium.energy.base import AbstractBipartite, AbstractEnergyModel
 from harmonium.energy.rbm import INITIAL_WEIGHT_SCALE, RBM
 from harmonium.errors import SettingError
 from harmonium.units.kinds import unit_class
@@ -22,7 +22,7 @@ def build_model(
     hidden_units: str = "bernoulli",
     weight_scale: float | None = None,
     seed: int = 0,
-) -> AbstractEnergyModel:
+) -> AbstractBipartite:
     """A new model of the named kind for rows of ``visible_size`` values."""
     if kind not in MODELS:
         raise SettingError(f"no model is called {kind!r}; choose one of {', '.join(MODELS)}")

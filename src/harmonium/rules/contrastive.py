@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from harmonium.energy.base import AbstractBipartite
+from harmonium.energy.base import AbstractEnergyModel, as_bipartite
 from harmonium.errors import SettingError
 from harmonium.inference.base import AbstractInference
 from harmonium.inference.exact import Exact
@@ -61,7 +61,7 @@ class Contrastive(AbstractRule):
         if not 0 <= self.offset_rate <= 1:
             raise SettingError(f"offset_rate is a fraction from 0 to 1, got {self.offset_rate}; pass e.g. 0.01")
 
-    def init(self, words: Words, model: AbstractBipartite, batch: Batch) -> ContrastiveState:
+    def init(self, words: Words, model: AbstractEnergyModel, batch: Batch) -> ContrastiveState:
         noise = Noise.of(words)
         offsets = None
         if self.centred:
@@ -78,19 +78,20 @@ class Contrastive(AbstractRule):
         return ContrastiveState(sampler, offsets)
 
     def loss(
-        self, model: AbstractBipartite, step: Step, state: ContrastiveState, batch: Batch
+        self, model: AbstractEnergyModel, step: Step, state: ContrastiveState, batch: Batch
     ) -> tuple[Float[Array, ""], tuple[ContrastiveState, RuleInfo]]:
         noise = Noise.of(step.key)
+        bipartite = as_bipartite(model, "contrastive training")
         frozen = jax.lax.stop_gradient(model)
         if self.persistent:
             start, chain_weight = state.sampler, None
         else:
             start, chain_weight = self._restart(noise, step, frozen, batch), batch.weight
         sampled, info = self.sampler.step(noise, frozen, start)
-        fantasies = tuple(sampled.particles[index] for index in model.sides[0])
+        fantasies = tuple(sampled.particles[index] for index in bipartite.sides[0])
         inference_noise = noise.stream(_INFERENCE_STREAM)
         positive = weighted_mean(self.inference.energy(inference_noise, model, batch), batch.weight)
-        negative = weighted_mean(model.marginal_energy(0, fantasies), chain_weight)
+        negative = weighted_mean(bipartite.marginal_energy(0, fantasies), chain_weight)
         offsets = self._moved_offsets(inference_noise, frozen, state.offsets, batch)
         return positive - negative, (ContrastiveState(sampled if self.persistent else None, offsets), info)
 
@@ -101,7 +102,7 @@ class Contrastive(AbstractRule):
         return None if state.sampler is None else state.sampler.particles
 
     def _restart(
-        self, noise: Noise, step: Step, model: AbstractBipartite, batch: Batch
+        self, noise: Noise, step: Step, model: AbstractEnergyModel, batch: Batch
     ) -> AbstractSamplerState:
         """Chains at the data: observed units as given, hidden ones drawn given them."""
         rows = batch.x.shape[0]
@@ -111,7 +112,7 @@ class Contrastive(AbstractRule):
         return self.sampler.init(step.key, model, particles)
 
     def _moved_offsets(
-        self, noise: Noise, model: AbstractBipartite, offsets: Configuration | None, batch: Batch
+        self, noise: Noise, model: AbstractEnergyModel, offsets: Configuration | None, batch: Batch
     ) -> Configuration | None:
         """The visible offset stays at the data mean; hidden ones follow the positive phase slowly."""
         if offsets is None:

@@ -37,7 +37,7 @@ class Trainer(eqx.Module):
         )
         # The offsets of before this batch, so that they are independent of its gradient.
         offsets = self.rule.offsets(state.rule_state)
-        parameters = state.model
+        parameters: Any = state.model
         if offsets is not None:
             parameters = state.model.to_centred(offsets)
             _, pull_back = jax.vjp(lambda centred: centred.from_centred(offsets), parameters)

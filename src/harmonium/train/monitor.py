@@ -122,7 +122,7 @@ def _signs(
     data_energy = jnp.mean(model.marginal_energy(0, tuple(held[index] for index in even)))
     model_energy = jnp.mean(model.marginal_energy(0, tuple(samples[index] for index in even)))
     finite = jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves((model, chains))]).all()
-    weights = jnp.concatenate([coupling.kernel.ravel() for coupling in model.couplings])
+    weights = jnp.concatenate([leaf.ravel() for leaf in jax.tree.leaves(model.couplings)])
     return (
         finite,
         data_energy - model_energy,

@@ -94,7 +94,8 @@ def load_data_again(folder: RunFolder, config: RunConfig, given: Any = None) -> 
     if given is not None:
         data = as_dataset(given)
     elif config.data.array:
-        arrays, about = folder.read_data()
+        splits, about = folder.read_data()
+        arrays: dict[str, Any] = dict(splits)
         weight = arrays.pop("weight", None)
         shape = None if about["shape"] is None else tuple(about["shape"])
         data = DataSet(about["name"], **arrays, weight=weight, shape=shape, binarization=about["binarization"])

@@ -14,6 +14,9 @@ from harmonium.errors import SettingError
 class AbstractSchedule(eqx.Module):
     """A learning rate at update ``index`` of a stretch that runs from ``start`` to ``horizon``."""
 
+    first: eqx.AbstractVar[float]
+    last: eqx.AbstractVar[float]
+
     @abstractmethod
     def rate(self, index: Int[Array, ""], start: Int[Array, ""], horizon: Int[Array, ""]) -> Float[Array, ""]:
         """The rate of the update; past the horizon it stays where the stretch ended."""

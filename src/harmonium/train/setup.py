@@ -99,9 +99,10 @@ def prepare(
     batch = Batch(x=jnp.asarray(mean[None]))
     rule_state = rule.init(key_words(jax.random.fold_in(key, _INIT_TAG)), model, batch)
     model = jax.tree.map(jnp.asarray, model)
+    parameters: Any = model
     state = TrainState(
         model=model,
-        optimizer_state=trainer.optimizer.init(model),
+        optimizer_state=trainer.optimizer.init(parameters),
         rule_state=rule_state,
         index=jnp.int32(0),
         start=jnp.int32(0),
@@ -144,7 +145,7 @@ def chunk_length(model: AbstractBipartite, batch_size: int, updates: int) -> int
 
     A function of sizes alone, never of the clock, so that a run is the same on a faster machine.
     """
-    pairs = sum(coupling.kernel.size for coupling in model.couplings)
+    pairs = sum(leaf.size for leaf in jax.tree.leaves(model.couplings))
     work = 10.0 * pairs * batch_size + 100.0 * batch_size * sum(units.size for units in model.units)
     by_work = min(_LONGEST_CHUNK, max(_SHORTEST_CHUNK, int(_CHUNK_OPERATIONS / work)))
     return max(_SHORTEST_CHUNK, min(by_work, -(-updates // _REPORTS)))
