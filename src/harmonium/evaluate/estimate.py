@@ -81,6 +81,11 @@ class Estimate:
 
     Sums and differences carry errors (as independent) and kinds along: a log-probability minus a stochastic lower
     bound of the log partition function is a stochastic *upper* bound.
+
+    >>> (Estimate(-20.0) - Estimate(5.0, stderr=0.1, kind=Kind.STOCHASTIC_LOWER)).kind.value
+    'stochastic upper bound'
+    >>> print(Estimate(-20.0, row_stderr=0.25))
+    -20.0000 nats (exact, +- 0.2500 over rows)
     """
 
     value: Any

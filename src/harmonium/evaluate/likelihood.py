@@ -41,8 +41,8 @@ def log_likelihood(
     >>> import numpy as np
     >>> from harmonium.energy.rbm import RBM
     >>> free = RBM.from_arrays(np.zeros((3, 2)), np.zeros(3), np.zeros(2))
-    >>> round(log_likelihood(free, [[0, 1, 0]]).value, 12) == round(-3 * np.log(2), 12)
-    True
+    >>> log_likelihood(free, [[0, 1, 0]]).value  # -3 log 2
+    -2.079441541679...
     """
     check_method(method)
     visible = visible_rows(model, data)

@@ -25,6 +25,12 @@ def pseudo_likelihood(model: AbstractBipartite, data: Any) -> Estimate:
     Every unit is scored, none sampled, so the number is deterministic: with two-valued units
     :math:`p(v_i \mid v_{-i}) = \sigma(F(v \text{ with } i \text{ flipped}) - F(v))`. It needs no partition function
     and is not a likelihood: it can rise while the likelihood falls. Raises `DataError` for rows that do not fit.
+
+    >>> import numpy as np
+    >>> from harmonium.energy.rbm import RBM
+    >>> free = RBM.from_arrays(np.zeros((3, 2)), np.zeros(3), np.zeros(2))
+    >>> print(pseudo_likelihood(free, [[0, 1, 0]]))  # -3 log 2, here the likelihood itself
+    -2.0794 nats (proxy)
     """
     scores = _by_block(_pseudo_program, model, visible_rows(model, data))
     return _proxy(scores, "pseudo-likelihood", "product of one-variable conditionals, not the joint")
@@ -35,6 +41,12 @@ def reconstruction_error(model: AbstractBipartite, data: Any) -> Estimate:
 
     It measures how near one mean-field pass comes back to the data, not how probable the data are; a model that mixes
     badly reconstructs well. Raises `DataError` for rows that do not fit.
+
+    >>> import numpy as np
+    >>> from harmonium.energy.rbm import RBM
+    >>> free = RBM.from_arrays(np.zeros((3, 2)), np.zeros(3), np.zeros(2))
+    >>> reconstruction_error(free, [[0, 1, 0]]).value
+    0.75
     """
     scores = _by_block(_reconstruction_program, model, visible_rows(model, data))
     return _proxy(scores, "reconstruction error", "squared error of one pass, not a likelihood")

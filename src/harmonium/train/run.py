@@ -42,6 +42,10 @@ class Run:
     - ``reliable`` and ``reason``: False, with the reason, when the divergence guard stopped it; the model is then the
       last good one.
     - ``config``: the resolved settings in sections.
+
+    >>> from harmonium.energy.rbm import RBM
+    >>> Run(model=RBM(4, 2), history=History([{"index": 100}]), path=None, state=None)
+    Run of 100 updates
     """
 
     model: AbstractBipartite
