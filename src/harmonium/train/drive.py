@@ -13,11 +13,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from harmonium.errors import FileError
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.precision import as_single
 from harmonium.train.checkpoint import Checkpoints
 from harmonium.train.folder import RunFolder
 from harmonium.train.loop import Trainer
+from harmonium.train.model_file import can_save, load_described
 from harmonium.train.model_file import save as save_model
 from harmonium.train.monitor import Health
 from harmonium.train.run import History
@@ -26,6 +28,9 @@ from harmonium.train.state import TrainState
 
 Reporter = Callable[[dict[str, Any], dict[str, Any]], None]
 """Called with every metrics record and its timing record."""
+
+Ticker = Callable[[int, int], None]
+"""Called after every compiled call with the updates done and the horizon."""
 
 Folder = TypeVar("Folder", RunFolder, None, RunFolder | None)
 
@@ -49,6 +54,7 @@ class Drive:
         on_divergence: str = "stop",
         checkpoint_seconds: float = 30.0,
         reporter: Reporter | None = None,
+        ticker: Ticker | None = None,
         saved_index: int | None = None,
     ):
         self.setup = setup
@@ -58,6 +64,7 @@ class Drive:
         self.on_divergence = on_divergence
         self.checkpoint_seconds = checkpoint_seconds
         self.reporter = reporter
+        self.ticker = ticker
         self.fault: str | None = None
         self._checkpoints: Checkpoints | None = None if folder is None else folder.checkpoints
         self._saved_index = saved_index
@@ -68,25 +75,45 @@ class Drive:
     def run(self) -> None:
         """Train to the horizon, or until the guard stops the run; on an interrupt save first, then raise it.
 
-        Raises `KeyboardInterrupt` after the last complete chunk has been saved.
+        Raises `KeyboardInterrupt` after the last complete chunk has been saved, also when a second one comes while it
+        is being saved.
         """
         try:
             if int(self.state.index) == 0 and not self.history:
-                self._report(self.setup.monitor.health(self.state))
+                self._tell(*self._report(self.state, self.setup.monitor.health(self.state)))
             while int(self.state.index) < int(self.state.horizon) and self.fault is None:
                 self._advance()
         finally:
             # Also on an interrupt: the state is that of the last complete chunk.
-            self.save()
+            try:
+                self.save()
+            except KeyboardInterrupt:
+                self.save()
+                raise
 
     def save(self) -> None:
-        """Write a checkpoint of the present state, and its model, unless they are already there."""
+        """Write the present state and its model, unless they are already there.
+
+        The model comes first: a checkpoint at the horizon is what makes a run finished, and a finished run must have
+        its model. The other way round a kill between the two would leave a finished run with an old one.
+        """
         index = int(self.state.index)
-        if self.folder is not None and self._checkpoints is not None and self._saved_index != index:
-            self._checkpoints.save(index, self.state)
-            save_model(as_single(self.state.model), self.folder.model_path, overwrite=True)
-            self._saved_index = index
+        if self.folder is not None and self._checkpoints is not None:
+            self._save_model(self.folder, unless_there=self._saved_index == index)
+            if self._saved_index != index:
+                self._checkpoints.save(index, self.state)
+                self._saved_index = index
         self._saved_at = time.monotonic()
+
+    def _save_model(self, folder: RunFolder, unless_there: bool) -> None:
+        """The model with what became of its training; nothing for a class that model files do not know."""
+        model = as_single(self.state.model)
+        if not can_save(model):
+            return
+        state = self.state
+        about = {"updates": int(state.index), "horizon": int(state.horizon), "fault": self.fault or ""}
+        if not (unless_there and _holds(folder, model, about)):
+            save_model(model, folder.model_path, overwrite=True, about=about)
 
     def _advance(self) -> None:
         """One chunk; ends at the next absolute multiple of the chunk length or at the horizon."""
@@ -98,16 +125,22 @@ class Drive:
         health = self.setup.monitor.health(after)
         fault = self.setup.monitor.fault(health)
         if fault is not None:
-            self._handle(fault, before)
+            self._handle(fault, before, index + count)
             return
-        self.state = after
         done = index + count
-        if done == horizon or (done // chunk) % chunks_per_report(after) == 0:
-            self._report(health)
+        due = done == horizon or (done // chunk) % chunks_per_report(after) == 0
+        report = self._report(after, health) if due else None
+        # Only now, when all lines up to it are in the logs: an interrupt in the middle of the report must save the
+        # state of before, or the resumed run would lack the line.
+        self.state = after
+        if report is not None:
+            self._tell(*report)
+        if self.ticker is not None:
+            self.ticker(done, horizon)
         if time.monotonic() - self._saved_at >= self.checkpoint_seconds:
             self.save()
 
-    def _handle(self, fault: str, before: TrainState) -> None:
+    def _handle(self, fault: str, before: TrainState, done: int) -> None:
         """Go back to before the chunk; then try again at half the rate, or stop."""
         index, scale = int(before.index), float(before.rate_scale)
         if self.on_divergence == "halve" and scale > 2.0**-_MOST_HALVINGS:
@@ -117,12 +150,12 @@ class Drive:
             return
         rate = float(self.setup.trainer.schedule.rate(before.index, before.start, before.horizon)) * scale
         self.fault = (
-            f"diverged between updates {index} and {index + int(before.chunk)} at learning rate {rate:.3g}: {fault}; "
+            f"diverged between updates {index} and {done} at learning rate {rate:.3g}: {fault}; "
             "the model of before is kept: train with a smaller learning rate or on_divergence='halve'"
         )
 
-    def _report(self, health: Health) -> None:
-        state = self.state
+    def _report(self, state: TrainState, health: Health) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Write what is to be said of a state to the history and the logs."""
         index = int(state.index)
         rate = self.setup.trainer.schedule.rate(state.index, state.start, state.horizon) * state.rate_scale
         record = self.setup.monitor.record(state, health, float(rate), index / self.setup.order.per_epoch)
@@ -134,12 +167,25 @@ class Drive:
             "updates_per_second": round(made / seconds, 1) if made else None,
             "seconds_left": round(seconds / made * (int(state.horizon) - index), 1) if made else None,
         }
-        self.history.append(record)
         if self.folder is not None:
             self.folder.append_metrics(record)
             self.folder.append_timing(timing)
+        self.history.append(record)
+        return record, timing
+
+    def _tell(self, record: dict[str, Any], timing: dict[str, Any]) -> None:
         if self.reporter is not None:
-            self.reporter({**record, "horizon": int(state.horizon)}, timing)
+            self.reporter({**record, "horizon": int(self.state.horizon)}, timing)
+
+
+def _holds(folder: RunFolder, model: Any, about: dict[str, Any]) -> bool:
+    """Whether the model file of a run is there and says the same."""
+    try:
+        found, known = load_described(folder.model_path)
+    except FileError:
+        return False
+    same = jax.tree.map(lambda mine, other: np.array_equal(mine, other), model, found)
+    return known == about and all(jax.tree.leaves(same))
 
 
 def run_chunk(

@@ -9,6 +9,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from harmonium.data.base import DataSet
@@ -22,7 +23,7 @@ from harmonium.rules.contrastive import PCD
 from harmonium.rules.names import describe_rule
 from harmonium.train import rebuild
 from harmonium.train.config import RunConfig, read_settings
-from harmonium.train.drive import Drive, Reporter, released
+from harmonium.train.drive import Drive, Reporter, Ticker, released
 from harmonium.train.folder import RunFolder
 from harmonium.train.run import History, Run
 from harmonium.train.setup import Setup, prepare
@@ -75,7 +76,7 @@ def fit(
 
     **Raises** `DataError` for rows that do not fit the visible units, `SettingError` for a setting out of range,
     `FileError` for a folder that holds something, `RunBusyError` for one in use. On an interrupt the last complete
-    chunk is saved and `KeyboardInterrupt` goes on.
+    chunk is saved in ``out``, if there is one, and `KeyboardInterrupt` goes on.
 
     >>> from harmonium.energy.rbm import RBM
     >>> run = fit(RBM(4, 2, seed=0), "bars-and-stripes:side=2", updates=100, seed=0)
@@ -87,6 +88,8 @@ def fit(
         raise SettingError(f"a rule such as hm.PCD() is needed, got {rule!r}")
     if not isinstance(model, AbstractBipartite):
         raise SettingError(f"a model such as hm.RBM(64, 16) is needed, got {type(model).__name__}")
+    if not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(as_single(model))):
+        raise SettingError("the model holds a parameter that is not finite in float32; clean its arrays first")
     dataset = as_dataset(data)
     config = read_settings(
         {
@@ -124,18 +127,26 @@ def resume(
     model: AbstractBipartite | None = None,
     optimizer: optax.GradientTransformation | None = None,
     reporter: Reporter | None = None,
+    ticker: Ticker | None = None,
 ) -> Run:
     """Go on with the run in a folder.
 
     An interrupted run goes on to its horizon and ends bit for bit where the unbroken run would have ended, on the same
-    machine and build. A finished run is left as it is, unless ``epochs`` or ``updates`` ask for more: that starts a
-    new stretch, whose learning rate falls again from the first rate over its own length.
+    machine and build. A finished run is left as it is, byte for byte. ``epochs`` or ``updates`` ask for more: from
+    where the run stands they start a new stretch, whose learning rate falls again from the first rate over its own
+    length; what was left of the stretch before is dropped. Interrupted in its turn, a new stretch is gone on with by
+    `resume` without a number.
 
     ``data``, ``rule``, ``model`` and ``optimizer`` are needed only where the run was started from objects that no
     settings can describe.
 
     Raises `FileError` when there is no run, `RunBusyError` when another process is writing it, `DataError` when the
     data are no longer what they were.
+
+    >>> from harmonium.energy.rbm import RBM
+    >>> run = fit(RBM(4, 2, seed=0), "bars-and-stripes:side=2", updates=100, seed=0, out="runs/longer")
+    >>> resume("runs/longer", updates=100).history[-1]["index"]
+    200
     """
     if epochs is not None and updates is not None:
         raise SettingError(f"both epochs={epochs} and updates={updates} are given; keep one of them")
@@ -146,23 +157,24 @@ def resume(
         config = read_settings(folder.read_config())
         dataset = rebuild.load_data_again(folder, config, data)
         setup = prepare(
-            model or rebuild.model(config, dataset),
+            rebuild.model(config, dataset) if model is None else model,
             dataset,
-            rule or rebuild.rule(config),
+            rebuild.rule(config) if rule is None else rule,
             config.train,
-            optimizer or rebuild.optimizer(config),
+            rebuild.optimizer(config) if optimizer is None else optimizer,
         )
         found = folder.checkpoints.latest(setup.state)
         if found is None:
             raise rebuild.never_began(path)
         state = jax.tree.map(_on_device, setup.state, found.tree)
         folder.cut_back(found.index)
-        for change in folder.environment_changes():
-            warnings.warn(f"{change}, so bits may differ from the unbroken run's", HarmoniumWarning, stacklevel=2)
         more = updates if updates is not None else None if epochs is None else epochs * setup.order.per_epoch
         if more is not None:
             horizon = (state.index + more).astype(jnp.int32)
             state = eqx.tree_at(lambda tree: (tree.start, tree.horizon), state, (state.index, horizon))
+        if int(state.index) < int(state.horizon):
+            for change in folder.environment_changes():
+                warnings.warn(f"{change}, so bits may differ from the unbroken run's", HarmoniumWarning, stacklevel=2)
         drive = Drive(
             setup._replace(state=state),
             folder=folder,
@@ -170,13 +182,40 @@ def resume(
             on_divergence=config.train.on_divergence,
             checkpoint_seconds=config.train.checkpoint_seconds,
             reporter=reporter,
+            ticker=ticker,
             saved_index=found.index if more is None else None,
         )
+        # A new stretch is on the disk before its first update, so that it too survives any interruption.
+        drive.save()
         return _finish(drive, config)
 
 
+def set_up(config: RunConfig, data: DataSet | None = None) -> tuple[Setup, RunConfig, DataSet]:
+    """What `start` needs, from settings alone: everything is checked and nothing is written.
+
+    ``data`` are used instead of what the settings name, but must have the fingerprint that the settings may hold.
+
+    **Returns** the setup, the settings with what was left out filled in, and the data. **Raises** as `fit`.
+    """
+    data = rebuild.load_data(config) if data is None else data
+    rebuild.check_fingerprint(data, config.data.fingerprint, "the settings")
+    rule = rebuild.rule(config)
+    setup = prepare(rebuild.model(config, data), data, rule, config.train, rebuild.optimizer(config))
+    resolved = {
+        **config.to_dict(),
+        "data": rebuild.describe_data(data),
+        "sampler": describe_rule(rule) or config.to_dict()["sampler"],
+    }
+    return setup, read_settings(resolved), data
+
+
 def start(
-    setup: Setup, config: RunConfig, data: DataSet, folder: RunFolder | None, reporter: Reporter | None = None
+    setup: Setup,
+    config: RunConfig,
+    data: DataSet,
+    folder: RunFolder | None,
+    reporter: Reporter | None = None,
+    ticker: Ticker | None = None,
 ) -> Run:
     """Run what has been set up, in a locked folder if there is one; the lock is let go at the end."""
     train = config.train.model_copy(
@@ -188,23 +227,21 @@ def start(
     )
     config = config.model_copy(update={"train": train})
     with released(folder):
-        saved_index = None
-        if folder is not None:
-            if data.source.get("array"):
-                rebuild.keep_data(folder, data)
-            folder.write_environment()
-            # The first checkpoint comes before the settings: where there are settings, the run can be resumed.
-            folder.checkpoints.save(0, setup.state)
-            saved_index = 0
-            folder.write_config(config.to_dict())
         drive = Drive(
             setup,
             folder=folder,
             on_divergence=train.on_divergence,
             checkpoint_seconds=train.checkpoint_seconds,
             reporter=reporter,
-            saved_index=saved_index,
+            ticker=ticker,
         )
+        if folder is not None:
+            if data.source.get("array"):
+                rebuild.keep_data(folder, data)
+            folder.write_environment()
+            # The state comes before the settings: where there are settings, the run can be resumed.
+            drive.save()
+            folder.write_config(config.to_dict())
         return _finish(drive, config)
 
 

@@ -26,14 +26,21 @@ MODELS: dict[str, str] = {"RBM": "harmonium.energy.rbm:RBM"}
 _KIND = "model"
 
 
-def save(model: Any, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
+def save(
+    model: Any, path: str | os.PathLike[str], overwrite: bool = False, *, about: Mapping[str, Any] | None = None
+) -> Path:
     """Writes a model as one checksummed safetensors file, whole or not at all; returns the path written.
+
+    ``about`` is any JSON description of where the model comes from; see `load_described`.
 
     Raises FileError when the file exists and ``overwrite`` is False, or cannot be written; SettingError when the
     object is none of harmonium's models.
+
+    >>> from harmonium.energy.rbm import RBM
+    >>> save(RBM(4, 2, seed=0), "small.safetensors").name
+    'small.safetensors'
     """
-    kind = f"{type(model).__module__}:{type(model).__qualname__}"
-    name = next((name for name, place in MODELS.items() if place == kind), None)
+    name = _class_name(model)
     if name is None:
         raise SettingError(
             f"cannot save a {type(model).__name__}, only {', '.join(MODELS)}; pass the model itself (run.model)"
@@ -41,14 +48,30 @@ def save(model: Any, path: str | os.PathLike[str], overwrite: bool = False) -> P
     tensors: dict[str, np.ndarray] = {}
     parameters = {key: _pack(value, key, tensors) for key, value in model.parameters().items()}
     document = {"kind": _KIND, "class": name, "parameters": parameters}
+    if about:
+        document["about"] = dict(about)
     return write_tensors(path, tensors, document, overwrite, fault="model")
+
+
+def can_save(model: Any) -> bool:
+    """Whether ``save`` knows the class of this model."""
+    return _class_name(model) is not None
 
 
 def load(path: str | os.PathLike[str]) -> Any:
     """Returns the model that ``save`` wrote; float64 parameters come back as float64.
 
     Raises FileError when the file is missing, damaged, of a newer harmonium, or holds something else.
+
+    >>> from harmonium.energy.rbm import RBM
+    >>> load(save(RBM(4, 2, seed=0), "rbm.safetensors")).parameters()["weights"].shape
+    (4, 2)
     """
+    return load_described(path)[0]
+
+
+def load_described(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
+    """Returns the model and what ``save`` was told ``about`` it, empty when nothing. Raises as ``load`` does."""
     if Path(path).is_dir():
         raise FileError(
             f"{path} is a folder, not a model file; for a run folder use hm.load_run({str(path)!r}).model, or name the "
@@ -75,7 +98,12 @@ def load(path: str | os.PathLike[str]) -> Any:
             f"{path} holds a {name} that harmonium {harmonium_version()} cannot build ({error}); install a newer "
             "harmonium"
         ) from error
-    return from_arrays(**parameters)
+    return from_arrays(**parameters), document.get("about", {})
+
+
+def _class_name(model: Any) -> str | None:
+    kind = f"{type(model).__module__}:{type(model).__qualname__}"
+    return next((name for name, place in MODELS.items() if place == kind), None)
 
 
 def _pack(value: Any, name: str, tensors: dict[str, np.ndarray]) -> Any:

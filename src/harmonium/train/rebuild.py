@@ -15,7 +15,7 @@ from harmonium.rules import names as rules
 from harmonium.rules.base import AbstractRule
 from harmonium.train.config import RunConfig, read_settings
 from harmonium.train.folder import RunFolder
-from harmonium.train.model_file import load
+from harmonium.train.model_file import load_described
 from harmonium.train.run import History, Run
 
 CUSTOM = "custom"
@@ -23,19 +23,37 @@ CUSTOM = "custom"
 
 
 def load_run(path: str | os.PathLike[str]) -> Run:
-    """A run as its folder holds it now: its settings, its metrics, and its model as of the newest checkpoint.
+    """A run as its folder holds it now: its settings, its newest saved model, and its metrics up to that model.
 
-    Raises `FileError` when the folder holds no run, or one that was stopped before it began.
+    ``run.finished`` says whether it has come to its end, ``run.reliable`` whether its guard stopped it.
+
+    Raises `FileError` when the folder holds no run, one that was stopped before it began, or one without a model.
+
+    >>> from harmonium.energy.rbm import RBM
+    >>> from harmonium.train.fit import fit
+    >>> run = fit(RBM(4, 2, seed=0), "bars-and-stripes:side=2", updates=100, seed=0, out="runs/bars")
+    >>> load_run("runs/bars").history == run.history
+    True
     """
     folder = RunFolder.open(path)
     config = read_settings(folder.read_config())
     if not folder.model_path.exists():
-        raise never_began(path)
+        raise FileError(
+            f"the run in {path} has no model.safetensors; hm.resume (harmonium resume) writes it again, or, where its "
+            "class is your own, hm.resume(path, model=...) returns it"
+        )
+    model, about = load_described(folder.model_path)
+    updates = about.get("updates", 0)
+    fault = about.get("fault", "")
     return Run(
-        model=load(folder.model_path),
-        history=History(folder.read_metrics()),
+        model=model,
+        # A run that is still going on, or was killed, has told more than it has saved.
+        history=History(record for record in folder.read_metrics() if record["index"] <= updates),
         path=Path(path),
         state=None,
+        finished=bool(fault) or updates >= about.get("horizon", 0),
+        reliable=not fault,
+        reason=fault,
         config=config.to_dict(),
     )
 
@@ -72,6 +90,31 @@ def optimizer(config: RunConfig) -> str:
     return config.train.optimizer
 
 
+def load_data(config: RunConfig) -> DataSet:
+    """The data set that settings name, loaded from its source.
+
+    Raises `SettingError` when they name none or two, `DataError` for data that were only ever in memory, and what
+    `harmonium.load_data` raises.
+    """
+    settings = config.data
+    if settings.array:
+        raise DataError("the data of these settings were an array in memory; name them by data.name or data.path")
+    if settings.name is None and settings.path is None:
+        raise SettingError("no data are named; give --data NAME or PATH, or data.name or data.path in the settings")
+    if settings.name is not None and settings.path is not None:
+        raise SettingError(f"both data.name={settings.name!r} and data.path={settings.path!r} are given; keep one")
+    return from_source(settings.model_dump(exclude_none=True, exclude={"fingerprint"}))
+
+
+def check_fingerprint(data: DataSet, expected: str | None, whose: str) -> None:
+    """Raise `DataError` when the data are not those of ``expected``; None expects nothing."""
+    if expected is not None and data.fingerprint != expected:
+        raise DataError(
+            f"{data.name} has fingerprint {data.fingerprint}, but {whose} began with {expected}; "
+            "bring back the data it began with, or start a new run"
+        )
+
+
 def describe_data(data: DataSet) -> dict[str, Any]:
     """What settings say of a data set: where it comes from, and its fingerprint."""
     return {**data.source, "fingerprint": data.fingerprint}
@@ -100,13 +143,8 @@ def load_data_again(folder: RunFolder, config: RunConfig, given: Any = None) -> 
         shape = None if about["shape"] is None else tuple(about["shape"])
         data = DataSet(about["name"], **arrays, weight=weight, shape=shape, binarization=about["binarization"])
     else:
-        data = from_source(config.data.model_dump(exclude_none=True, exclude={"fingerprint"}))
-    expected = config.data.fingerprint
-    if expected is not None and data.fingerprint != expected:
-        raise DataError(
-            f"the data of the run in {folder.path} have fingerprint {data.fingerprint}, but it began with {expected}; "
-            "bring back the data it began with, or start a new run"
-        )
+        data = load_data(config)
+    check_fingerprint(data, config.data.fingerprint, f"the run in {folder.path}")
     return data
 
 

@@ -39,6 +39,7 @@ class Run:
     - ``history``: its reports (see `History`).
     - ``path``: its folder, or None for a run that was kept in memory.
     - ``state``: the complete state at the end of training; None for a run read from its folder.
+    - ``finished``: False for a run read from its folder before it came to its end; see `resume`.
     - ``reliable`` and ``reason``: False, with the reason, when the divergence guard stopped it; the model is then the
       last good one.
     - ``config``: the resolved settings in sections.
@@ -52,12 +53,14 @@ class Run:
     history: History
     path: Path | None
     state: TrainState | None
+    finished: bool = True
     reliable: bool = True
     reason: str = ""
     config: dict[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         place = f" in {self.path}" if self.path else ""
+        finished = "" if self.finished else ", not finished"
         verdict = "" if self.reliable else f", not to be trusted: {self.reason}"
         done = self.history[-1]["index"] if self.history else 0
-        return f"Run of {done} updates{place}{verdict}"
+        return f"Run of {done} updates{place}{finished}{verdict}"
