@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from functools import cache
 
 import jax
 import optax
@@ -22,6 +23,8 @@ def build_optimizer(
 ) -> optax.GradientTransformation:
     """An optax transformation at unit rate; the trainer multiplies its updates by the scheduled rate.
 
+    The same words give the same object, so that a second run of the same shapes compiles nothing.
+
     ``momentum`` belongs to plain SGD. ``weight_decay`` adds ``weight_decay * W`` to the gradient of couplings and
     leaves biases alone. Raises `SettingError` for an unknown name or a number out of range.
     """
@@ -36,9 +39,17 @@ def build_optimizer(
             raise SettingError(f"no optimiser is called {name!r}; {hint}")
         if momentum and name != "sgd":
             raise SettingError(f"momentum={momentum} belongs to sgd, not to {name}; drop it or use sgd")
-        method = optax.sgd(1.0, momentum=momentum or None) if name == "sgd" else getattr(optax, name)(1.0)
-    else:
-        method = name
+        return _named(name, momentum, weight_decay)
+    return _with_decay(name, weight_decay)
+
+
+@cache
+def _named(name: str, momentum: float, weight_decay: float) -> optax.GradientTransformation:
+    method = optax.sgd(1.0, momentum=momentum or None) if name == "sgd" else getattr(optax, name)(1.0)
+    return _with_decay(method, weight_decay)
+
+
+def _with_decay(method: optax.GradientTransformation, weight_decay: float) -> optax.GradientTransformation:
     if weight_decay:
         return optax.chain(optax.add_decayed_weights(weight_decay, mask=_couplings_only), method)
     return method

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -9,11 +10,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jaxtyping import Array
 
 from harmonium.data.base import DataSet
 from harmonium.data.binarization import draw_binary
 from harmonium.data.support import encode
 from harmonium.energy.base import AbstractBipartite
+from harmonium.evaluate.likelihood import visible_rows
+from harmonium.numerics.compile import compile_function
 from harmonium.numerics.precision import as_single
 from harmonium.numerics.random import key_words
 from harmonium.rules.base import AbstractRule
@@ -65,7 +69,14 @@ def prepare(
     """
     units = model.units[model.observed[0]]
     stochastic = data.binarization == "stochastic"
-    rows = _encoded(data.train, model, "the training rows", data)
+    rows = encode(
+        data.train,
+        units.support,
+        "the training rows",
+        width=units.size,
+        binarization=data.binarization,
+        columns=data.columns,
+    ).rows
     weight = None
     if data.weight is not None:
         # Rows of zero weight take no part: not in batches, not in means, not in the count of an epoch.
@@ -97,7 +108,7 @@ def prepare(
     )
     # The rule sees the whole data as one row of means: it starts offsets and chains from nothing else.
     batch = Batch(x=jnp.asarray(mean[None]))
-    rule_state = rule.init(key_words(jax.random.fold_in(key, _INIT_TAG)), model, batch)
+    rule_state = _first_rule_state(rule, jax.random.fold_in(key, _INIT_TAG), model, batch)
     model = jax.tree.map(jnp.asarray, model)
     parameters: Any = model
     state = TrainState(
@@ -115,11 +126,23 @@ def prepare(
     probe = draw_binary(rows, 0, units.support) if stochastic else rows
     held_out = None
     for split in ("valid", "test"):
-        found = data.splits().get(split)
-        if found is not None:
-            held_out = (split, _scored(found, model, split, data))
+        if split in data.splits():
+            held_out = (split, visible_rows(model, data, split))
             break
     return Setup(trainer, state, feed, order, Monitor(rule, probe, held_out))
+
+
+def _first_rule_state(rule: AbstractRule, key: Array, model: AbstractBipartite, batch: Batch) -> Any:
+    arrays, settings = eqx.partition(rule, eqx.is_array)
+    return _init_program()(settings, arrays, key, model, batch)
+
+
+@cache
+def _init_program():
+    def program(settings, arrays, key, model, batch):
+        return eqx.combine(arrays, settings).init(key_words(key), model, batch)
+
+    return compile_function(program, static_argnums=0)
 
 
 def biases_from_data(model: AbstractBipartite, mean: np.ndarray, count: int) -> AbstractBipartite:
@@ -155,15 +178,3 @@ def chunks_per_report(state: TrainState) -> int:
     """How many chunks lie between two reports."""
     stretch = int(state.horizon) - int(state.start)
     return max(1, round(stretch / (_REPORTS * int(state.chunk))))
-
-
-def _encoded(rows: Any, model: AbstractBipartite, what: str, data: DataSet) -> np.ndarray:
-    units = model.units[model.observed[0]]
-    return encode(
-        rows, units.support, what, width=units.size, binarization=data.binarization, columns=data.columns
-    ).rows
-
-
-def _scored(rows: np.ndarray, model: AbstractBipartite, split: str, data: DataSet) -> np.ndarray:
-    encoded = _encoded(rows, model, f"the {split} rows", data)
-    return draw_binary(encoded, 0, model.units[0].support) if data.binarization == "stochastic" else encoded
