@@ -10,12 +10,13 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int, UInt32
 
+from harmonium.energy.base import AbstractEnergyModel
 from harmonium.numerics.random import update_words
 from harmonium.rules.base import AbstractRule, RuleInfo
 from harmonium.train.feed import Feed
 from harmonium.train.schedules import AbstractSchedule
 from harmonium.train.state import TrainState
-from harmonium.typing import Batch, Step
+from harmonium.typing import Batch, Configuration, Step
 
 
 class Trainer(eqx.Module):
@@ -25,29 +26,23 @@ class Trainer(eqx.Module):
     optimizer: optax.GradientTransformation = eqx.field(static=True)
     schedule: AbstractSchedule
 
-    def train_step(self, state: TrainState, step: Step, batch: Batch) -> tuple[TrainState, RuleInfo]:
+    def train_step(
+        self, state: TrainState, step: Step, batch: Batch, offsets: Configuration | None = None
+    ) -> tuple[TrainState, RuleInfo]:
         """One update, a pure function.
 
-        The gradient of the rule's surrogate is pulled back to the coordinates centred at the rule's offsets; the
-        optimiser (momentum, decay) works there, and its step is carried back. Both maps are linear, so the model
-        itself never leaves its ordinary coordinates.
+        With ``offsets`` the parameters of ``state.model`` are read in coordinates centred there: the gradient is that
+        of the surrogate of the ordinary model, and the optimiser (momentum, decay) works in those coordinates.
         """
-        gradient, (rule_state, info) = jax.grad(self.rule.loss, has_aux=True)(
-            state.model, step, state.rule_state, batch
-        )
-        # The offsets of before this batch, so that they are independent of its gradient.
-        offsets = self.rule.offsets(state.rule_state)
-        parameters: Any = state.model
-        if offsets is not None:
-            parameters = state.model.to_centred(offsets)
-            _, pull_back = jax.vjp(lambda centred: centred.from_centred(offsets), parameters)
-            (gradient,) = pull_back(gradient)
-        updates, optimizer_state = self.optimizer.update(gradient, state.optimizer_state, parameters)
+
+        def surrogate(parameters: AbstractEnergyModel) -> tuple[Float[Array, ""], tuple[Any, RuleInfo]]:
+            model = parameters if offsets is None else parameters.from_centred(offsets)
+            return self.rule.loss(model, step, state.rule_state, batch)
+
+        gradient, (rule_state, info) = jax.grad(surrogate, has_aux=True)(state.model)
+        updates, optimizer_state = self.optimizer.update(gradient, state.optimizer_state, state.model)
         rate = self.schedule.rate(state.index, state.start, state.horizon) * state.rate_scale
-        change: Any = jax.tree.map(lambda update: rate.astype(update.dtype) * update, updates)
-        if offsets is not None:
-            change = change.from_centred(offsets)
-        model = jax.tree.map(jnp.add, state.model, change)
+        model = jax.tree.map(lambda leaf, update: leaf + rate.astype(leaf.dtype) * update, state.model, updates)
         moved = TrainState(
             model=model,
             optimizer_state=optimizer_state,
@@ -73,18 +68,23 @@ class Trainer(eqx.Module):
     ) -> tuple[TrainState, RuleInfo]:
         """The first ``count`` of a chunk of updates, in one loop on the device; the info is their mean.
 
+        A rule's offsets move with every update, but the coordinates stay those of the chunk's start: the model is
+        moved into them once and back once, and an update costs two matrix-vector products over an uncentred one.
         Arrays have the length of a whole chunk whatever ``count`` is, so that a short last call compiles nothing.
         """
         indices = state.index + jnp.arange(order.shape[0])
         words = update_words(state.key, indices)
         shared_words = update_words(state.shared_key, indices)
         dtype = jnp.result_type(*jax.tree.leaves(state.model))
+        offsets = self.rule.offsets(state.rule_state)
+        if offsets is not None:
+            state = eqx.tree_at(lambda tree: tree.model, state, state.model.to_centred(offsets))
 
         def update(position: Array, state: TrainState) -> tuple[TrainState, RuleInfo]:
             step = Step(state.index, state.horizon, _at(shared_words, position), _at(words, position))
             shown = None if real is None else _at(real, position)
             batch = feed.batch(_at(order, position), shown, _at(epochs, position), dtype)
-            return self.train_step(state, step, batch)
+            return self.train_step(state, step, batch, offsets)
 
         blank = jax.tree.map(
             lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(update, jnp.int32(0), state)[1]
@@ -96,6 +96,8 @@ class Trainer(eqx.Module):
             return state, jax.tree.map(jnp.add, total, info)
 
         state, total = jax.lax.fori_loop(0, count, body, (state, blank))
+        if offsets is not None:
+            state = eqx.tree_at(lambda tree: tree.model, state, state.model.from_centred(offsets))
         return state, jax.tree.map(lambda leaf: leaf / count, total)
 
 
