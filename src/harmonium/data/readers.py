@@ -64,6 +64,30 @@ def read_file(path: Path) -> Table:
     return reader(path)
 
 
+def read_partial_rows(path: Path) -> np.ndarray:
+    """Rows of which some entries are not given: NaN in the result, written as nan or as an empty cell in text files.
+
+    Shape (rows, width), float64. **Raises** as `read_file`.
+    """
+    if not path.is_file() or not path.name.lower().endswith(_DELIMITED):
+        table = read_file(path).splits["train"]
+        try:
+            return np.atleast_2d(np.asarray(table, dtype=np.float64))
+        except (TypeError, ValueError) as fault:
+            raise DataError(f"{path} cannot be read as a table of numbers ({fault})") from None
+    lines = _text_lines(path)
+    delimiter = _delimiter(path, lines[0][1])
+    table = [(number, [cell or "nan" for cell in _cells(line, delimiter)]) for number, line in lines]
+    header = not any(_is_number(cell) for cell in table[0][1])
+    body = table[1:] if header else table
+    if not body:
+        raise DataError(f"{path} holds only a header; at least one row is needed")
+    lines = [(number, delimiter.join(cells)) for number, cells in body]
+    if any(len(cells) != len(body[0][1]) or not all(map(_is_number, cells)) for _, cells in body):
+        _refuse_cell(path, delimiter, lines, table[0][1] if header else None, ValueError())
+    return np.array([[float(cell) for cell in cells] for _, cells in body])
+
+
 def known_endings() -> tuple[str, ...]:
     """The endings of file names that `read_file` reads."""
     return tuple(_READERS)
@@ -159,19 +183,13 @@ def _refuse(path: Path, fault: Exception, is_numpy: bool) -> NoReturn:
             f"{path} holds Python objects, which harmonium never loads (unpickling runs code); "
             "save numbers instead: numpy.save(path, numpy.asarray(rows, dtype=float))"
         ) from None
-    raise FileError(f"{path} is damaged or not what its ending says ({fault}); write it again") from None
+    # Of a file that is no npy at all, numpy only says that it may be a pickle and how to open it unsafely.
+    said = fault if is_numpy else "it does not begin as such a file does"
+    raise FileError(f"{path} is damaged or not what its ending says ({said}); write it again") from None
 
 
 def _read_delimited(path: Path) -> Table:
-    try:
-        with _open_text(path) as file:
-            lines = [
-                (number, line.strip("\r\n")) for number, line in enumerate(file, start=1) if line.strip()
-            ]
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as fault:
-        raise FileError(f"{path} is not a readable text file ({fault}); write it again as UTF-8") from None
-    if not lines:
-        raise DataError(f"{path} is empty; at least one row is needed")
+    lines = _text_lines(path)
     delimiter = _delimiter(path, lines[0][1])
     first = _cells(lines[0][1], delimiter)
     # A header is a line in which no cell is a number (one bad cell among numbers is a fault of the data), or the line
@@ -195,6 +213,20 @@ def _read_delimited(path: Path) -> Table:
             f"{path} names {len(first)} columns in its header but its rows have {rows.shape[1]} cells"
         )
     return Table({"train": rows}, columns=tuple(first) if header and not counted else None)
+
+
+def _text_lines(path: Path) -> list[tuple[int, str]]:
+    """The lines of a text file that hold anything, with their numbers."""
+    try:
+        with _open_text(path) as file:
+            lines = [
+                (number, line.strip("\r\n")) for number, line in enumerate(file, start=1) if line.strip()
+            ]
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as fault:
+        raise FileError(f"{path} is not a readable text file ({fault}); write it again as UTF-8") from None
+    if not lines:
+        raise DataError(f"{path} is empty; at least one row is needed")
+    return lines
 
 
 def _refuse_cell(
@@ -254,3 +286,4 @@ _READERS = {
     ".tsv": _read_delimited,
     ".tsv.gz": _read_delimited,
 }
+_DELIMITED = tuple(ending for ending, reader in _READERS.items() if reader is _read_delimited)

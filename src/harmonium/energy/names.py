@@ -12,6 +12,8 @@ from harmonium.units.kinds import unit_class
 
 MODELS = ("rbm",)
 
+MOST_WEIGHTS = 2**31 - 1
+
 
 def build_model(
     kind: str,
@@ -28,6 +30,11 @@ def build_model(
         raise SettingError(f"no model is called {kind!r}; choose one of {', '.join(MODELS)}")
     if len(hidden) != 1:
         raise SettingError(f"an rbm has one hidden layer, got {len(hidden)} sizes {list(hidden)}; pass one, e.g. 128")
+    if visible_size * hidden[0] > MOST_WEIGHTS:
+        raise SettingError(
+            f"an rbm of {visible_size} x {hidden[0]} units has {visible_size * hidden[0]} weights, more than the "
+            f"{MOST_WEIGHTS} that can be numbered in 32 bits; choose fewer hidden units"
+        )
     return RBM(
         unit_class(visible)(visible_size),
         unit_class(hidden_units)(hidden[0]),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from harmonium.data.base import DataSet
+from harmonium.data.binarization import draw_binary
 from harmonium.data.support import encode
 from harmonium.energy.base import AbstractBipartite
 from harmonium.errors import SettingError
@@ -44,13 +45,25 @@ def log_likelihood(
     >>> log_likelihood(free, [[0, 1, 0]]).value  # -3 log 2
     -2.079441541679...
     """
+    return both_estimates(model, data, method, seed, rows, bit_budget=bit_budget)[0]
+
+
+def both_estimates(
+    model: AbstractBipartite,
+    data: Any,
+    method: str = "auto",
+    seed: int = 0,
+    rows: bool = False,
+    *,
+    bit_budget: int = BIT_BUDGET,
+) -> tuple[Estimate, Estimate]:
+    """`log_likelihood` and the `log_partition` that it rests on, for the price of one."""
     check_method(method)
     visible = visible_rows(model, data)
     partition = log_partition(model, method, seed=seed, bit_budget=bit_budget)
     scores = unnormalised_log_probability(model, visible)
-    if rows:
-        return Estimate(value=scores, kind=partition.kind) - partition
-    return mean_over_rows(scores) - partition
+    mean = Estimate(value=scores, kind=partition.kind) if rows else mean_over_rows(scores)
+    return mean - partition, partition
 
 
 def log_partition(
@@ -81,12 +94,26 @@ def mean_over_rows(scores: np.ndarray) -> Estimate:
     return Estimate(value=float(np.mean(scores)), row_stderr=spread)
 
 
-def visible_rows(model: AbstractBipartite, data: Any) -> np.ndarray:
-    """Rows of ``data`` as the model's visible units take them."""
-    if isinstance(data, DataSet):
-        data = data.train if data.test is None else data.test
+def visible_rows(model: AbstractBipartite, data: Any, split: str | None = None) -> np.ndarray:
+    """Rows of ``data`` as the model's visible units take them.
+
+    Of a `DataSet` these are the rows of ``split`` (without one: test, else train); grey rows that training drew afresh
+    in every epoch are drawn once, by ``draw_binary(rows, 0)``, so that a result can be had again.
+    """
     units = model.units[model.observed[0]]
-    return encode(data, units.support, "the rows", width=units.size).rows
+    if not isinstance(data, DataSet):
+        return encode(data, units.support, "the rows", width=units.size).rows
+    split = split or ("train" if data.test is None else "test")
+    binarization = data.binarization
+    rows = encode(
+        data.split(split),
+        units.support,
+        f"the {split} rows",
+        width=units.size,
+        binarization=binarization,
+        columns=data.columns,
+    ).rows
+    return draw_binary(rows, 0, units.support) if binarization == "stochastic" else rows
 
 
 def check_method(method: str) -> None:

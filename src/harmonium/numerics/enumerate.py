@@ -22,7 +22,7 @@ def check_bits(bits: int, budget: int, what: str, alternative: str) -> None:
     if bits > budget:
         raise BudgetError(
             f"{what} would enumerate 2**{bits} states, but the budget is {budget} bits; {alternative}, or pass "
-            f"bit_budget={bits} if you can wait"
+            f"bit_budget={bits} (--bit-budget) if you can wait"
         )
 
 

@@ -6,14 +6,19 @@ import difflib
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from harmonium.errors import SettingError
 
-Count = Annotated[int, Field(ge=1, strict=True)]
-Whole = Annotated[int, Field(ge=0, strict=True)]
+Count = Annotated[int, Field(ge=1, le=2**31 - 1, strict=True)]
+"""A number of things, at most what 32 bits hold: they are counted in 32 bits on the device."""
+
+Whole = Annotated[int, Field(ge=0, le=2**63 - 1, strict=True)]
+
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Sizes = Annotated[list[Count], BeforeValidator(lambda value: [value] if isinstance(value, int) else value)]
+"""Sizes of layers; one number stands for one layer."""
 
 
 class _Section(BaseModel):
@@ -38,7 +43,7 @@ class ModelConfig(_Section):
 
     kind: str = "rbm"
     visible: str = "bernoulli"
-    hidden: list[Count] = [128]
+    hidden: Sizes = [128]
     hidden_units: str = "bernoulli"
     weight_scale: NotNegative | None = None
 

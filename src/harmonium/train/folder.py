@@ -6,6 +6,7 @@
     environment.json   what it was computed with      timing.jsonl    how long it took
     checkpoints/       the newest states              data.safetensors  the data, when they came as arrays
     model.safetensors  the trained model              report.html     when asked for
+    samples.png        what the command line drew at the end
 
 One process may write at a time; any number may read. The order of writing that makes a killed run resumable: the
 records of an index go into the logs *before* the checkpoint of that index is saved, and a resumed run first cuts the
@@ -51,6 +52,7 @@ KNOWN_FILES = (
     "data.safetensors",
     "environment.json",
     "report.html",
+    "samples.png",
     "config.toml",
 )
 """Every file that harmonium writes at the top of a run folder, in the order in which ``force`` removes them."""
@@ -91,9 +93,8 @@ class RunFolder:
             if path is None:
                 folder = cls(_numbered(Path(parent), name))
             else:
+                cls.check_free(path, force=force)  # before the lock: a folder that is not ours gets no lock file
                 folder = cls(path)
-                if folder.path.exists() and not folder.path.is_dir():
-                    raise FileError(f"{path} is a file, not a folder; choose another name for the run")
                 folder.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             if isinstance(error, FileError):
@@ -101,7 +102,6 @@ class RunFolder:
             raise FileError(
                 f"cannot make the folder {path or parent}: {error.strerror or error}; choose another place (--out)"
             ) from error
-        folder._refuse_contents(force)  # before the lock, so that a folder that is not ours gets no lock file
         folder.lock()
         try:
             folder._refuse_contents(force)
@@ -111,6 +111,15 @@ class RunFolder:
             raise
         sync_folder(folder.path.parent)
         return folder
+
+    @classmethod
+    def check_free(cls, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Raises FileError where ``create`` would refuse what is at ``path``; makes and changes nothing."""
+        folder = cls(path)
+        if folder.path.is_dir():
+            folder._refuse_contents(force)
+        elif folder.path.exists():
+            raise FileError(f"{path} is a file, not a folder; choose another name for the run")
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> RunFolder:
@@ -191,6 +200,10 @@ class RunFolder:
     @property
     def model_path(self) -> Path:
         return self.path / "model.safetensors"
+
+    @property
+    def samples_path(self) -> Path:
+        return self.path / "samples.png"
 
     @property
     def report_path(self) -> Path:

@@ -16,6 +16,7 @@ from harmonium.data.base import DataSet
 from harmonium.data.binarization import draw_binary
 from harmonium.data.support import encode
 from harmonium.energy.base import AbstractBipartite
+from harmonium.errors import SettingError
 from harmonium.evaluate.likelihood import visible_rows
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.precision import as_single
@@ -85,6 +86,8 @@ def prepare(
     key = jax.random.key(settings.seed)
     order = Order(key, len(rows), settings.batch_size)
     updates = settings.updates or (settings.epochs * order.per_epoch if settings.epochs else DEFAULT_UPDATES)
+    if updates >= 2**31:
+        raise SettingError(f"epochs={settings.epochs} are {updates} updates, more than 32 bits count; choose fewer")
     model = as_single(model)
     mean = np.average(rows, axis=0, weights=weight).astype(np.float32)
     if stochastic:

@@ -1,0 +1,94 @@
+"""What went wrong, in one sentence, and the exit status that says whose fault it is."""
+
+from __future__ import annotations
+
+import errno
+import re
+from typing import Any
+
+from harmonium.errors import (
+    BudgetError,
+    DataError,
+    DivergenceError,
+    FileError,
+    HarmoniumError,
+    RunBusyError,
+    SettingError,
+)
+
+DONE = 0
+FAILED = 1
+BAD_INPUT = 2
+NOT_TO_BE_TRUSTED = 3
+INTERRUPTED = 130
+
+# What a user cannot help by naming another file: then it is the work that failed.
+_DISK_FAULTS = {errno.ENOSPC, errno.EIO, getattr(errno, "EDQUOT", errno.EIO), errno.EFBIG}
+
+
+class InterruptedRun(KeyboardInterrupt):
+    """An interrupt that has been told to the user already."""
+
+
+def explain(error: BaseException) -> tuple[int, str]:
+    """The exit status of an error, and the sentence for standard error ("" where silence is right).
+
+    >>> explain(DataError("rows hold NaN; fill them in"))
+    (2, 'error: rows hold NaN; fill them in')
+    """
+    if isinstance(error, SystemExit):
+        return (error.code if isinstance(error.code, int) else FAILED), ""
+    if isinstance(error, InterruptedRun | BrokenPipeError):
+        return (INTERRUPTED if isinstance(error, KeyboardInterrupt) else FAILED), ""
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED, "interrupted"
+    if _is_usage_error(error):
+        return BAD_INPUT, f"error: {_usage_message(error)}"
+    if isinstance(error, HarmoniumError):
+        return _status(error), f"error: {in_flags(_one_line(error))}"
+    if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
+        return FAILED, "error: out of memory; use a smaller model, fewer chains or fewer rows"
+    if isinstance(error, OSError) and error.strerror:
+        place = f"{error.filename}: " if error.filename else ""
+        return FAILED, f"error: {place}{error.strerror}"
+    return FAILED, (
+        f"error: unexpected {type(error).__name__}: {_one_line(error)[:300] or 'no message'}; "
+        "this is a fault of harmonium, run the command again with HARMONIUM_DEBUG=1 to see where it lies"
+    )
+
+
+def in_flags(message: str) -> str:
+    """A message that names arguments of Python and their flags, with the flags alone.
+
+    >>> in_flags('pass force=True (--force) or binarize="threshold", or bit_budget=30 (--bit-budget)')
+    'pass --force or --binarize threshold, or --bit-budget 30'
+    """
+    message = re.sub(r"\b\w+=True \((--[\w-]+)\)", r"\1", message)
+    message = re.sub(r"\b\w+=(\w+) \((--[\w-]+)\)", r"\2 \1", message)
+    return re.sub(r'\bbinarize="(\w+)"', r"--binarize \1", message)
+
+
+def _status(error: HarmoniumError) -> int:
+    if isinstance(error, DivergenceError):
+        return NOT_TO_BE_TRUSTED
+    if isinstance(error, FileError):
+        cause = error.__cause__
+        return FAILED if isinstance(cause, OSError) and cause.errno in _DISK_FAULTS else BAD_INPUT
+    if isinstance(error, SettingError | DataError | BudgetError | RunBusyError):
+        return BAD_INPUT
+    return FAILED
+
+
+def _is_usage_error(error: Any) -> bool:
+    """Whether the parser of the command line raised it; its classes have moved between versions of typer."""
+    return callable(getattr(error, "format_message", None)) and getattr(error, "exit_code", None) == BAD_INPUT
+
+
+def _usage_message(error: Any) -> str:
+    context = getattr(error, "ctx", None)
+    hint = f" (see {context.command_path} --help)" if context is not None else ""
+    return f"{_one_line(error.format_message()).rstrip('.')}{hint}"
+
+
+def _one_line(message: object) -> str:
+    return " ".join(str(message).split())

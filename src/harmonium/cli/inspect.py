@@ -1,0 +1,136 @@
+"""``harmonium inspect``: what a run, a model file, a data file or a data name holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from harmonium.cli.options import Json
+
+
+def inspect(
+    path: Annotated[
+        str,
+        typer.Argument(
+            metavar="PATH|NAME",
+            help="A run folder, a model file, a data file, or a data name such as digits.",
+        ),
+    ],
+    as_json: Json = False,
+) -> int:
+    """Say what a run, a model or a data set holds.
+
+    Of a run: its settings, how far it is, and how good. Of data: whether they are fit to train on. Of a data name: also
+    the parameters it takes.
+    """
+    from harmonium.cli.output import put, put_json
+    from harmonium.data.names import is_data_name
+
+    place = Path(path)
+    if is_data_name(path):
+        values, text = _data_name(path)
+    elif place.is_dir():
+        values, text = _run(place)
+    elif place.suffix.lower() == ".safetensors":
+        values, text = _model(place)
+    else:
+        values, text = _data(path)
+    if as_json:
+        put_json(values)
+    else:
+        put(text)
+    return 0
+
+
+def _data_name(name: str) -> tuple[dict[str, Any], str]:
+    from harmonium.data.load import load_data
+    from harmonium.data.names import data_parameters, describe_name
+
+    data = load_data(name)
+    parameters = [
+        {"name": part.name, "type": part.kind.__name__, "default": part.default, "meaning": part.meaning}
+        for part in data_parameters(name)
+    ]
+    return (
+        {"holds": "data", **data.summary(), "parameters": parameters},
+        f"{describe_name(name)}\n\n{data.describe()}",
+    )
+
+
+def _data(path: str) -> tuple[dict[str, Any], str]:
+    from harmonium.data.load import load_data
+
+    data = load_data(path)
+    text = data.describe()
+    if data.columns is not None:
+        shown = ", ".join(data.columns[:8]) + (", ..." if len(data.columns) > 8 else "")
+        text += f"\ncolumns {shown}"
+    return {"holds": "data", **data.summary()}, text
+
+
+def _model(path: Path) -> tuple[dict[str, Any], str]:
+    from harmonium.cli.cache import keep_compiled_programs
+    from harmonium.report.summaries import parts_of, summarise_model
+    from harmonium.train.model_file import load_described
+
+    keep_compiled_programs()
+    model, about = load_described(path)
+    summary = {**summarise_model(model), "parts": parts_of(model)}
+    text = _model_text(summary)
+    if about:
+        text += f"\nof a run, after {about.get('updates')} of {about.get('horizon')} updates"
+    return {"holds": "model", **summary, "about": about}, text
+
+
+def _run(path: Path) -> tuple[dict[str, Any], str]:
+    from harmonium.cli.cache import keep_compiled_programs
+    from harmonium.report.summaries import summarise_run
+
+    keep_compiled_programs()
+    summary = summarise_run(path)
+    return {"holds": "run", **summary}, _run_text(summary)
+
+
+def _model_text(summary: dict[str, Any]) -> str:
+    layers = " - ".join(f"{layer['size']} {layer['units']}" for layer in summary["layers"])
+    lines = [f"{summary['kind']} of {layers} units, {summary['parameters']} parameters, {summary['dtype']}"]
+    for part in summary["parts"]:
+        lines.append(
+            f"layer {part['layer']}: weights {part['weight_low']:.3g} to {part['weight_high']:.3g}, root mean square "
+            f"{part['weight_rms']:.3g}; biases {part['bias_low']:.3g} to {part['bias_high']:.3g}"
+        )
+        for name, meaning in (
+            ("constant", "have the same value whatever the layer below is"),
+            ("unused", "are hardly moved by the layer below"),
+        ):
+            if part[name]:
+                shown = ", ".join(map(str, part[name][:12])) + (", ..." if len(part[name]) > 12 else "")
+                lines.append(f"layer {part['layer']}: {len(part[name])} units {meaning}: {shown}")
+        if not part["finite"]:
+            lines.append(f"layer {part['layer']}: holds numbers that are not finite; this model is broken")
+    return "\n".join(lines)
+
+
+def _run_text(summary: dict[str, Any]) -> str:
+    from harmonium.cli.progress import metric_of
+
+    done = f"{summary['updates']} of {summary['horizon']} updates"
+    if not summary["reliable"]:
+        state = f"stopped by the divergence guard after {done}: {summary['reason']}"
+    elif summary["finished"]:
+        state = f"finished, {done}"
+    else:
+        state = f"not finished, {done} saved; harmonium resume {summary['path']} goes on"
+    lines = [f"run {summary['path']}: {state}"]
+    if summary["metrics"]:
+        lines.append(f"last report: {metric_of(summary['metrics'])}")
+    lines.append(_model_text(summary["model"]))
+    for section, values in summary["settings"].items():
+        shown = ", ".join(f"{key} = {value}" for key, value in values.items())
+        lines.append(f"[{section}] {shown}")
+    lines += [f"changed since it began: {change}" for change in summary["environment_changes"]]
+    if summary["samples"]:
+        lines.append(f"samples: {summary['samples']}")
+    return "\n".join(lines)

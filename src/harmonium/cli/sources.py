@@ -1,0 +1,70 @@
+"""A model, wherever it is: in a run folder or in a file; and the data that go with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from harmonium.data.base import DataSet
+from harmonium.data.load import load_data
+from harmonium.energy.base import AbstractBipartite
+from harmonium.errors import FileError, HarmoniumError, SettingError
+from harmonium.train import rebuild
+from harmonium.train.config import RunConfig, read_settings
+from harmonium.train.folder import RunFolder
+from harmonium.train.model_file import load
+
+
+class Opened(NamedTuple):
+    """A model and, where it came from a run, that run's folder and settings."""
+
+    model: AbstractBipartite
+    folder: RunFolder | None
+    config: RunConfig | None
+
+
+def open_model(path: Path) -> Opened:
+    """The model of a run folder or of a model file.
+
+    **Raises** FileError for anything else.
+    """
+    if not path.exists():
+        raise FileError(
+            f"there is no {path}; name a run folder, such as those under runs/, or a .safetensors file"
+        )
+    if not path.is_dir():
+        return Opened(load(path), None, None)
+    folder = RunFolder.open(path)
+    return Opened(rebuild.load_run(path).model, folder, read_settings(folder.read_config()))
+
+
+def data_for(opened: Opened, name: str | None, binarize: str | None) -> DataSet:
+    """The data called ``name``, or those of the run where no name is given.
+
+    Other data than the run's own are binarised as those were, unless ``binarize`` says how.
+
+    **Raises** SettingError where a model file comes without data, and what `load_data` raises.
+    """
+    config = opened.config
+    if name is not None:
+        scale: Any = None
+        if binarize is None and config is not None:
+            binarize, scale = config.data.binarize, config.data.scale
+        return load_data(name, binarize, scale=scale)
+    if config is None or opened.folder is None:
+        raise SettingError("a model file does not say what data it is for; add --data NAME or PATH")
+    if binarize is not None and binarize != config.data.binarize:
+        raise SettingError(
+            f"--binarize {binarize} is not how the run's data were treated; name the data too, with --data"
+        )
+    return rebuild.load_data_again(opened.folder, config)
+
+
+def shape_for(opened: Opened) -> tuple[int, ...] | None:
+    """The picture shape of the rows that a run was trained on; None where it is not known or the data are gone."""
+    if opened.config is None or opened.folder is None:
+        return None
+    try:
+        return rebuild.load_data_again(opened.folder, opened.config).shape
+    except HarmoniumError:
+        return None
