@@ -1,0 +1,283 @@
+"""The contract table: register a member here and it inherits the proofs of its kind.
+
+A row of `UNITS`, `MODELS`, `SAMPLERS`, `RULES` or `EVALUATORS` says only what is special about the member; what it must
+obey is in the test file of that name beside this one. `test_cases.py` fails for a member of the library without a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import jax
+import numpy as np
+
+import harmonium as hm
+from harmonium.energy.layered import AbstractLayered
+from harmonium.evaluate.estimate import Estimate, Kind
+from harmonium.rules.contrastive import Contrastive
+from harmonium.samplers.base import AbstractSampler
+from harmonium.samplers.gibbs import Gibbs
+from harmonium.typing import Clamp
+from harmonium.units.base import AbstractUnits
+from tests.contracts.machines import wave_layers, wave_rbm
+from tests.contracts.sabotage import HalfStepApart, Twisted, blind, law_half_a_step_apart, weaker
+from tests.contracts.tables import Table, normalised
+
+Law = Callable[[Table], np.ndarray]
+
+# ------------------------------------------------------------------------------------------------------------- units
+
+UNITS: dict[str, type[AbstractUnits]] = {
+    "bernoulli": hm.Bernoulli,
+    "spin": hm.Spin,
+}
+"""Every kind of unit, by its name."""
+
+# ------------------------------------------------------------------------------------------------------------ models
+
+
+@dataclass(frozen=True)
+class ModelCase:
+    """A machine small enough to write down.
+
+    ``energy`` is the energy written out from ``parameters()`` and the layers, independently of the model's own code.
+    """
+
+    build: Callable[[], AbstractLayered]
+    energy: Callable[[dict[str, Any], tuple[np.ndarray, ...]], np.ndarray]
+
+
+def _rbm_energy(parameters: dict[str, Any], layers: tuple[np.ndarray, ...]) -> np.ndarray:
+    v, h = layers
+    interaction = np.einsum("si,ij,sj->s", v, parameters["weights"], h)
+    return -v @ parameters["visible_bias"] - h @ parameters["hidden_bias"] - interaction
+
+
+def _layers_energy(parameters: dict[str, Any], layers: tuple[np.ndarray, ...]) -> np.ndarray:
+    total = np.zeros(len(layers[0]))
+    for layer, bias in zip(layers, parameters["biases"], strict=True):
+        total -= layer @ bias
+    for lower, matrix, upper in zip(layers[:-1], parameters["weights"], layers[1:], strict=True):
+        total -= np.einsum("si,ij,sj->s", lower, matrix, upper)
+    return total
+
+
+MODELS: dict[str, ModelCase] = {
+    "rbm": ModelCase(wave_rbm, _rbm_energy),
+    "rbm of spins": ModelCase(lambda: wave_rbm("spin", "spin"), _rbm_energy),
+    "rbm, spins below": ModelCase(lambda: wave_rbm("spin", "bernoulli"), _rbm_energy),
+    "rbm, spins above": ModelCase(lambda: wave_rbm("bernoulli", "spin"), _rbm_energy),
+    "rbm of one by one": ModelCase(lambda: wave_rbm(sizes=(1, 1)), _rbm_energy),
+    "rbm, more hidden than visible": ModelCase(lambda: wave_rbm(sizes=(2, 5)), _rbm_energy),
+    "strong rbm": ModelCase(lambda: wave_rbm(gain=3.0), _rbm_energy),
+    "three layers": ModelCase(
+        lambda: wave_layers(("bernoulli", 3), ("spin", 2), ("bernoulli", 2)), _layers_energy
+    ),
+    "four layers": ModelCase(
+        lambda: wave_layers(("bernoulli", 2), ("bernoulli", 2), ("spin", 2), ("bernoulli", 1)), _layers_energy
+    ),
+}
+"""Machines by name; every proof of models and exact evaluators runs on each."""
+
+
+@cache
+def model_of(name: str) -> AbstractLayered:
+    """The machine of a row, its arrays in float64."""
+    return MODELS[name].build()
+
+
+@cache
+def table_of(name: str) -> Table:
+    """Every configuration of the machine of a row."""
+    return Table.of(model_of(name))
+
+
+def twisted_table(name: str, twist: Callable[[Any], Any]) -> Table:
+    with jax.enable_x64(True):
+        return Table.of(twist(model_of(name)))
+
+
+# ---------------------------------------------------------------------------------------------------------- samplers
+
+
+@dataclass(frozen=True)
+class SamplerCase:
+    """A sampler, the machine it is proved on, and a sabotaged twin that the proof must catch.
+
+    ``chains`` start independently at the law ``start`` (None: the target) and make ``steps`` steps; ``mistaken`` is the
+    exact law of the twin's chains then. ``settled``: after so many steps from anywhere the target is reached.
+    """
+
+    model: str
+    sampler: AbstractSampler
+    twin: AbstractSampler
+    mistaken: Law
+    steps: int = 1
+    chains: int = 50_000
+    settled: int = 40
+    clamp: Clamp | None = None
+    start: Law = field(default=lambda table: table.law())
+
+
+_HELD: Clamp = (np.array([True, False, False]), None, np.array([False, True]))
+
+
+def _held_evenly(table: Table) -> np.ndarray:
+    """Held units uniform, the rest at its conditional law: the target, seen through other held values."""
+    free = table.block_kernel((0, 1, 2), clamp=_HELD)
+    return np.full(table.count, 1 / table.count) @ free
+
+
+def _weaker_sweeps(name: str, gain: float, sweeps: int) -> Law:
+    def law(table: Table) -> np.ndarray:
+        kernel = twisted_table(name, weaker(gain)).sweep_kernel()
+        return table.law() @ np.linalg.matrix_power(kernel, sweeps)
+
+    return law
+
+
+def _blind_sweep(table: Table) -> np.ndarray:
+    kernel = twisted_table("three layers", blind(0)).sweep_kernel(clamp=_HELD)
+    return _held_evenly(table) @ kernel
+
+
+SAMPLERS: dict[str, SamplerCase] = {
+    "gibbs": SamplerCase("strong rbm", Gibbs(), HalfStepApart(Gibbs()), law_half_a_step_apart),
+    "gibbs, three sweeps a step": SamplerCase(
+        "rbm of spins",
+        Gibbs(3),
+        Twisted(Gibbs(3), weaker(0.95)),
+        _weaker_sweeps("rbm of spins", 0.95, 6),
+        steps=2,
+    ),
+    "gibbs, clamped": SamplerCase(
+        "three layers",
+        Gibbs(clamp=_HELD),
+        Twisted(Gibbs(clamp=_HELD), blind(0)),
+        _blind_sweep,
+        clamp=_HELD,
+        start=_held_evenly,
+    ),
+}
+"""Markov kernels of the negative phase."""
+
+# ------------------------------------------------------------------------------------------------------------- rules
+
+
+@dataclass(frozen=True)
+class RuleCase:
+    """A rule, and the law of the chains whose statistics its gradient subtracts.
+
+    ``negative`` takes the visible kernel of one sweep and the visible law of the target and gives, for each visible
+    state that a row may be, the law of its chain; ``mistaken`` is the same for the sabotaged ``twin``. A rule whose
+    chains are at the target has the exact gradient of the log-likelihood.
+    """
+
+    model: str
+    rule: Contrastive
+    negative: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    twin: Contrastive
+    mistaken: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    rows: int = 60_000
+
+
+def _chains_of(rule: Contrastive, sampler: AbstractSampler) -> Contrastive:
+    return Contrastive(sampler, rule.inference, persistent=rule.persistent, chains_count=rule.chains_count)
+
+
+def _at_target(kernel: np.ndarray, law: np.ndarray) -> np.ndarray:
+    return np.broadcast_to(law, kernel.shape)
+
+
+def _after(sweeps: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    return lambda kernel, law: np.linalg.matrix_power(kernel, sweeps)
+
+
+def _weaker_chains(kernel: np.ndarray, law: np.ndarray) -> np.ndarray:
+    table = twisted_table("strong rbm", weaker(0.9))
+    return np.broadcast_to(law @ visible_kernel(table), kernel.shape)
+
+
+_PCD = hm.PCD(chains=60_000)
+
+RULES: dict[str, RuleCase] = {
+    "pcd": RuleCase(
+        "strong rbm", _PCD, _at_target, _chains_of(_PCD, Twisted(Gibbs(), weaker(0.9))), _weaker_chains
+    ),
+    "cd": RuleCase("strong rbm", hm.CD(1), _after(1), hm.CD(2), _after(2)),
+    "cd, three sweeps": RuleCase("strong rbm", hm.CD(3), _after(3), hm.CD(2), _after(2)),
+}
+"""Training rules."""
+
+
+def visible_kernel(table: Table) -> np.ndarray:
+    """One sweep of an RBM seen on the visible layer alone: hidden given visible, then visible given hidden."""
+    kernel = table.block_kernel(table.sides[1]) @ table.block_kernel(table.sides[0])
+    groups = table.groups([0])
+    _, first = np.unique(groups, return_index=True)
+    return np.stack([np.bincount(groups, weights=row) for row in kernel[first]])
+
+
+# -------------------------------------------------------------------------------------------------------- evaluators
+
+
+@dataclass(frozen=True)
+class EvaluatorCase:
+    """A number that is asked of a model on rows, and the same number from the table of all configurations.
+
+    ``truth`` takes the model, its table and the rows and gives one value per row (or one for all).
+    """
+
+    estimate: Callable[[Any, np.ndarray], Estimate]
+    truth: Callable[[Any, Table, np.ndarray], np.ndarray]
+    kind: Kind
+    per_row: Callable[[Any, np.ndarray], Estimate] | None = None
+
+
+def _log_probability(table: Table, rows: np.ndarray) -> np.ndarray:
+    states, law = table.marginal(0, table.law())
+    return np.log(np.array([law[(states == row).all(axis=1)].sum() for row in rows]))
+
+
+def _pseudo(model: Any, table: Table, rows: np.ndarray) -> np.ndarray:
+    total = np.zeros(len(rows))
+    for unit in range(rows.shape[1]):
+        here = _log_probability(table, rows)
+        flipped = rows.copy()
+        flipped[:, unit] = sum(table.supports[0]) - rows[:, unit]
+        total += here - np.logaddexp(here, _log_probability(table, flipped))
+    return total
+
+
+def _reconstruction(model: Any, table: Table, rows: np.ndarray) -> np.ndarray:
+    """By sums over states: E[h | v], then E[v | h] at that mean, which the energy takes as it takes any numbers."""
+    errors = []
+    for row in rows:
+        chosen = (table.layers[0] == row).all(axis=1)
+        hidden = normalised(-table.energy[chosen]) @ table.layers[1][chosen]
+        states, _ = table.marginal(0, table.law())
+        with jax.enable_x64(True):
+            energy = np.asarray(model.energy((states, np.broadcast_to(hidden, (len(states), len(hidden))))))
+        errors.append(np.sum((row - normalised(-energy) @ states) ** 2))
+    return np.array(errors)
+
+
+EVALUATORS: dict[str, EvaluatorCase] = {
+    "log_partition": EvaluatorCase(
+        lambda model, rows: hm.log_partition(model),
+        lambda model, table, rows: np.array([table.log_partition()]),
+        Kind.EXACT,
+    ),
+    "log_likelihood": EvaluatorCase(
+        hm.log_likelihood,
+        lambda model, table, rows: _log_probability(table, rows),
+        Kind.EXACT,
+        lambda model, rows: hm.log_likelihood(model, rows, rows=True),
+    ),
+    "pseudo_likelihood": EvaluatorCase(hm.pseudo_likelihood, _pseudo, Kind.PROXY),
+    "reconstruction_error": EvaluatorCase(hm.reconstruction_error, _reconstruction, Kind.PROXY),
+}
+"""Public functions that return an estimate."""

@@ -1,0 +1,75 @@
+"""Small machines with written-down parameters, and a machine of any number of layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from harmonium.energy.couplings.dense import Dense
+from harmonium.energy.layered import AbstractLayered
+from harmonium.energy.rbm import RBM
+from harmonium.units.base import AbstractUnits
+from harmonium.units.kinds import unit_class
+
+
+def wave_matrix(rows: int, columns: int, phase: float = 0.0, scale: float = 0.8) -> np.ndarray:
+    """``scale * sin(1 + 1.7 i + 2.3 j + phase)``: parameters that anyone can write down again."""
+    i, j = np.indices((rows, columns))
+    return scale * np.sin(1 + 1.7 * i + 2.3 * j + phase)
+
+
+def wave_vector(size: int, phase: float = 0.0, scale: float = 0.5) -> np.ndarray:
+    """``scale * cos(0.5 + 1.9 i + phase)``."""
+    return scale * np.cos(0.5 + 1.9 * np.arange(size) + phase)
+
+
+def wave_rbm(
+    visible: str = "bernoulli",
+    hidden: str = "bernoulli",
+    *,
+    sizes: tuple[int, int] = (4, 3),
+    gain: float = 1.0,
+) -> RBM:
+    """An RBM of float64 waves, its weights multiplied by ``gain``; the default one has golden values."""
+    rows, columns = sizes
+    return RBM.from_arrays(
+        gain * wave_matrix(rows, columns),
+        wave_vector(rows),
+        wave_vector(columns, 1.0),
+        visible=visible,
+        hidden=hidden,
+    )
+
+
+class Layers(AbstractLayered):
+    """As many layers as are given: the layered class itself, with no more than a way to build it."""
+
+    units: tuple[AbstractUnits, ...]
+    couplings: tuple[Dense, ...]
+
+    @classmethod
+    def from_arrays(
+        cls, weights: Sequence[np.ndarray], biases: Sequence[np.ndarray], kinds: Sequence[str]
+    ) -> Layers:
+        units = tuple(unit_class(kind)(bias=bias) for kind, bias in zip(kinds, biases, strict=True))
+        return cls(units, tuple(Dense(np.ascontiguousarray(matrix.T)) for matrix in weights))  # pyright: ignore[reportArgumentType]
+
+    def parameters(self) -> dict[str, Any]:
+        return {
+            "weights": [np.asarray(coupling.kernel).T for coupling in self.couplings],
+            "biases": [np.asarray(units.bias) for units in self.units],
+            "kinds": [units.kind for units in self.units],
+        }
+
+
+def wave_layers(*layers: tuple[str, int]) -> Layers:
+    """A machine of the given kinds and sizes, bottom first, with float64 waves for parameters."""
+    sizes = [size for _, size in layers]
+    return Layers.from_arrays(
+        [wave_matrix(*pair, phase=0.7 * place) for place, pair in enumerate(pairwise(sizes))],
+        [wave_vector(size, phase=float(place)) for place, size in enumerate(sizes)],
+        [kind for kind, _ in layers],
+    )
