@@ -24,7 +24,7 @@ from harmonium.typing import Configuration
 EXACT_OPERATIONS = 2e9
 """Most operations that an exact likelihood in a report may cost; above it reports carry none."""
 
-_PROBE_ROWS = 256
+_PROBE_ROWS = 128
 _SCORED_ROWS = 2000
 _PROBE_STREAM = 200
 _WORST_GAP = 4.0
