@@ -9,12 +9,13 @@ from typing import Any, Self, TypeVar, Union
 
 import jax
 import numpy as np
-from beartype import beartype
+from beartype import BeartypeConf, beartype
 from jaxtyping import AbstractArray
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 ANY_ARRAY = jax.Array | np.ndarray
+NUMERIC_TOWER = BeartypeConf(is_pep484_tower=True)  # as for a static checker, a whole number is a float too
 
 
 def check_types(function: Function) -> Function:
@@ -25,7 +26,7 @@ def check_types(function: Function) -> Function:
     """
     annotations = getattr(function, "__annotations__", {})
     function.__annotations__ = {name: widened(hint) for name, hint in annotations.items()}
-    return beartype(function)
+    return beartype(conf=NUMERIC_TOWER)(function)
 
 
 def widened(hint: Any) -> Any:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import equinox as eqx
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Num, UInt32
 
 Configuration: TypeAlias = tuple[Array, ...]
 """One array per layer, each of shape ``(*batch, units of the layer)``."""
 
-Clamp: TypeAlias = tuple["None | bool | Bool[Array, '*batch n']", ...]
-"""Per layer: None or False (free), True (held), or a boolean mask of the held units."""
+Layers: TypeAlias = tuple[Array | np.ndarray, ...]
+"""A configuration, or one side of it, as it comes from outside: arrays of jax or of numpy, of any number type."""
+
+Clamp: TypeAlias = tuple[bool | Bool[Array | np.ndarray, "..."] | None, ...]
+"""Per layer: None or False (free), True (held), or a boolean mask of the held units, shape ``(*batch, n)``."""
 
 Words: TypeAlias = UInt32[Array, "2"]
 """Two 32-bit words: the key of one counter-based noise stream."""

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from harmonium.errors import SettingError
 from harmonium.numerics.random import Noise
-from harmonium.typing import Clamp, Configuration
+from harmonium.typing import Clamp, Configuration, Layers
 from harmonium.units.base import AbstractUnits
 
 
@@ -29,7 +29,7 @@ class AbstractEnergyModel(eqx.Module):
         return (0,)
 
     @abstractmethod
-    def energy(self, configuration: Configuration) -> Float[Array, "*batch"]:
+    def energy(self, configuration: Layers) -> Float[Array, "*batch"]:
         """Energy of a complete configuration, in nats."""
 
     @abstractmethod
@@ -68,7 +68,7 @@ class AbstractBipartite(AbstractEnergyModel):
         """Layer indices of either side; the first side holds layer 0."""
 
     @abstractmethod
-    def marginal_energy(self, side: int, layers: Configuration) -> Float[Array, "*batch"]:
+    def marginal_energy(self, side: int, layers: Layers) -> Float[Array, "*batch"]:
         """Energy of one side with the other side summed out exactly, in nats."""
 
 
@@ -76,6 +76,7 @@ def as_bipartite(model: AbstractEnergyModel, what: str) -> AbstractBipartite:
     """The model itself, known to have two sides; raises `SettingError` with ``what`` needs it otherwise."""
     if not isinstance(model, AbstractBipartite):
         raise SettingError(
-            f"{what} needs a model whose layers fall into two sides, such as hm.RBM(64, 16), got a {type(model).__name__}"
+            f"{what} needs a model whose layers fall into two sides, such as hm.RBM(64, 16), "
+            f"got a {type(model).__name__}"
         )
     return model

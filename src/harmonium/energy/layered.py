@@ -7,13 +7,14 @@ from typing import Self
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from harmonium.energy.base import AbstractBipartite
 from harmonium.energy.couplings.dense import Dense
 from harmonium.errors import SettingError
 from harmonium.numerics.random import Noise
-from harmonium.typing import Clamp, Configuration
+from harmonium.typing import Clamp, Configuration, Layers
 from harmonium.units.base import AbstractUnits
 
 
@@ -36,7 +37,7 @@ class AbstractLayered(AbstractBipartite):
         depth = len(self.units)
         return tuple(range(0, depth, 2)), tuple(range(1, depth, 2))
 
-    def energy(self, configuration: Configuration) -> Float[Array, "*batch"]:
+    def energy(self, configuration: Layers) -> Float[Array, "*batch"]:
         layers = self._as_layers(configuration)
         total = self.units[0].base_energy(layers[0])
         for units, layer in zip(self.units[1:], layers[1:], strict=True):
@@ -53,7 +54,7 @@ class AbstractLayered(AbstractBipartite):
             field = field + self.couplings[layer].backward(configuration[layer + 1])
         return field
 
-    def marginal_energy(self, side: int, layers: Configuration) -> Float[Array, "*batch"]:
+    def marginal_energy(self, side: int, layers: Layers) -> Float[Array, "*batch"]:
         r"""Energy of one side, the other summed out: :math:`\sum_l E_l(x^l) - \sum_m A_m(f_m(x))`, in nats.
 
         ``layers`` are those of the side in order; ``side`` 0 holds the visible layer. For an RBM, side 0 gives the
@@ -113,10 +114,10 @@ class AbstractLayered(AbstractBipartite):
             biases.append(units.bias + sign * shift)
         return eqx.tree_at(lambda model: [units.bias for units in model.units], self, biases)
 
-    def _as_float(self, layer: Array) -> Float[Array, "*batch n"]:
+    def _as_float(self, layer: Array | np.ndarray) -> Float[Array, "*batch n"]:
         return jnp.asarray(layer).astype(jnp.result_type(self.couplings[0].kernel))
 
-    def _as_layers(self, configuration: Configuration) -> Configuration:
+    def _as_layers(self, configuration: Layers) -> Configuration:
         if len(configuration) != len(self.units):
             raise SettingError(
                 f"a configuration of this {type(self).__name__} has {len(self.units)} layers, got "

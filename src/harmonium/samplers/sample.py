@@ -109,9 +109,10 @@ def _draw(
     particles = resting_particles(noise.stream(_START_STREAM), model, n)
     if values is not None and held is not None:
         particles = (jnp.where(held, values, particles[0]), *particles[1:])
-        sampler = Gibbs(clamp=(held, *(None for _ in particles[1:])))
+        free = tuple(None for _ in particles[1:])
+        sampler = Gibbs(clamp=(held, *free))
         # Hidden layers must know of the held values before the first sweep draws the free ones from them.
-        particles = model.sweep(noise.stream(_START_STREAM + 1), particles, clamp=(True, *sampler.clamp[1:]))
+        particles = model.sweep(noise.stream(_START_STREAM + 1), particles, clamp=(True, *free))
     state = sampler.init(words, model, particles)
     state = jax.lax.fori_loop(0, steps, lambda i, now: sampler.step(noise.fold(i), model, now)[0], state)
     return state.particles[0]
