@@ -97,7 +97,9 @@ class AbstractLayered(AbstractBipartite):
                     field = field * jnp.expand_dims(jnp.asarray(beta, field.dtype), -1)
                 # The barrier keeps a compiler from recomputing noise and sigmoid in every consumer of the draw.
                 drawn = jax.lax.optimization_barrier(self.units[index].sample(layer_words, field))
-                layers[index] = drawn if held is None or held is False else jnp.where(held, layers[index], drawn)
+                layers[index] = (
+                    drawn if held is None or held is False else jnp.where(held, layers[index], drawn)
+                )
         return tuple(layers)
 
     def from_centred(self, offsets: Configuration) -> Self:

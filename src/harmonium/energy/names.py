@@ -29,7 +29,9 @@ def build_model(
     if kind not in MODELS:
         raise SettingError(f"no model is called {kind!r}; choose one of {', '.join(MODELS)}")
     if len(hidden) != 1:
-        raise SettingError(f"an rbm has one hidden layer, got {len(hidden)} sizes {list(hidden)}; pass one, e.g. 128")
+        raise SettingError(
+            f"an rbm has one hidden layer, got {len(hidden)} sizes {list(hidden)}; pass one, e.g. 128"
+        )
     if visible_size * hidden[0] > MOST_WEIGHTS:
         raise SettingError(
             f"an rbm of {visible_size} x {hidden[0]} units has {visible_size * hidden[0]} weights, more than the "

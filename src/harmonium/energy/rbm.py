@@ -114,8 +114,12 @@ def _as_parameter(values: ArrayLike, name: str, axes: int) -> np.ndarray:
     if array.dtype.kind not in "fiub":
         raise SettingError(f"{name} must hold real numbers, got dtype {array.dtype}; pass a float array")
     if array.ndim != axes or array.size == 0:
-        raise SettingError(f"{name} must have {axes} axes and at least one entry, got shape {array.shape}; reshape it")
+        raise SettingError(
+            f"{name} must have {axes} axes and at least one entry, got shape {array.shape}; reshape it"
+        )
     array = array if array.dtype.kind == "f" else array.astype(np.float32)
     if not np.all(np.isfinite(array)):
-        raise SettingError(f"{name} holds a number that is not finite; clean the array before building a model")
+        raise SettingError(
+            f"{name} holds a number that is not finite; clean the array before building a model"
+        )
     return array

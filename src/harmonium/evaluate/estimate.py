@@ -151,7 +151,9 @@ class Estimate:
     def __getitem__(self, row: int) -> Estimate:
         if np.ndim(self.value) == 0:
             raise SettingError("this estimate is one number, not one per row; ask for rows=True")
-        stderr, low, high = (np.broadcast_to(part, np.shape(self.value)) for part in (self.stderr, self.low, self.high))
+        stderr, low, high = (
+            np.broadcast_to(part, np.shape(self.value)) for part in (self.stderr, self.low, self.high)
+        )
         return Estimate(
             value=float(self.value[row]),
             stderr=float(stderr[row]),

@@ -37,7 +37,9 @@ def plan_enumeration(model: AbstractBipartite) -> EnumerationPlan:
     side = int(sizes[1] < sizes[0])
     for layer in model.sides[side]:
         if len(model.units[layer].support) != 2:
-            raise SettingError(f"layer {layer} has {model.units[layer].kind} units, which cannot be enumerated in bits")
+            raise SettingError(
+                f"layer {layer} has {model.units[layer].kind} units, which cannot be enumerated in bits"
+            )
     bits, other = sizes[side], sizes[1 - side]
     return EnumerationPlan(side, bits, 2.0**bits * other * (2 * bits + 20))
 
@@ -65,7 +67,10 @@ def exact_log_partition(model: AbstractBipartite, bit_budget: int = BIT_BUDGET) 
 
 def unnormalised_log_probability(model: AbstractBipartite, rows: np.ndarray) -> np.ndarray:
     """Minus the free energy of every row, in float64 nats."""
-    parts = [_minus_marginal_energy(as_double(model), rows[start : start + 4096]) for start in range(0, len(rows), 4096)]
+    double = as_double(model)
+    parts = [
+        _minus_marginal_energy(double, rows[start : start + 4096]) for start in range(0, len(rows), 4096)
+    ]
     return np.concatenate(parts)
 
 

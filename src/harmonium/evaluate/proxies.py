@@ -86,7 +86,10 @@ def _pseudo_scores(model: AbstractBipartite, rows: Float[Array, "rows n"]) -> Fl
 
 
 def _reconstruction_scores(model: AbstractBipartite, rows: Float[Array, "rows n"]) -> Float[Array, " rows"]:
-    layers = [rows, *(jnp.broadcast_to(units.natural(), (len(rows), units.size)) for units in model.units[1:])]
+    layers = [
+        rows,
+        *(jnp.broadcast_to(units.natural(), (len(rows), units.size)) for units in model.units[1:]),
+    ]
     for index in (*model.sides[1], 0):
         layers[index] = model.units[index].mean(model.field(index, tuple(layers)))
     return jnp.sum((rows - layers[0]) ** 2, axis=-1)

@@ -83,12 +83,16 @@ class Noise(eqx.Module):
     def stream(self, number: int) -> Noise:
         """The same words and draw under another consumer's counters (0 to 254)."""
         if not 0 <= number < _FOLD_STREAM:
-            raise SettingError(f"a noise stream is a number from 0 to 254, got {number}; use another key instead")
+            raise SettingError(
+                f"a noise stream is a number from 0 to 254, got {number}; use another key instead"
+            )
         return self._in_stream(number)
 
     def fold(self, number: int | Array) -> Noise:
         """A noise with words of its own, whose streams and draws are all free; ``number`` is below 2**32."""
-        return Noise.of(jnp.stack(self._in_stream(_FOLD_STREAM).words_at(jnp.asarray(number).astype(jnp.uint32))))
+        return Noise.of(
+            jnp.stack(self._in_stream(_FOLD_STREAM).words_at(jnp.asarray(number).astype(jnp.uint32)))
+        )
 
     def _in_stream(self, number: int) -> Noise:
         draw = self.draw & jnp.uint32(_DRAW_LIMIT - 1)
@@ -97,7 +101,9 @@ class Noise(eqx.Module):
     def at(self, draw: int | Array) -> Noise:
         """The noise of draw number ``draw`` of this stream; ``draw`` must stay below 2**24."""
         if isinstance(draw, int) and not 0 <= draw < _DRAW_LIMIT:
-            raise SettingError(f"a noise stream holds {_DRAW_LIMIT} draws, got draw {draw}; use another key instead")
+            raise SettingError(
+                f"a noise stream holds {_DRAW_LIMIT} draws, got draw {draw}; use another key instead"
+            )
         return Noise(self.words, self.draw + jnp.asarray(draw).astype(jnp.uint32))
 
     def pair(self, shape: tuple[int, ...]) -> tuple[UInt32[Array, "..."], UInt32[Array, "..."]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from harmonium.energy.base import AbstractEnergyModel
@@ -54,7 +55,9 @@ def inspect_parameters(model: AbstractLayered) -> list[dict[str, Any]]:
         bias = np.asarray(units.bias, np.float64)
         low, high = _field_range(model, index)
         bottom, top = units.support[0], units.support[-1]
-        share = [(np.asarray(units.mean(field)) - bottom) / (top - bottom) for field in (low, high)]
+        share = [
+            (np.asarray(units.mean(jnp.asarray(field))) - bottom) / (top - bottom) for field in (low, high)
+        ]
         constant = (share[0] > 1 - _SURE) | (share[1] < _SURE)
         unused = (high - low < _UNUSED) & ~constant
         found.append(

@@ -57,9 +57,13 @@ class Contrastive(AbstractRule):
     def __check_init__(self):
         count = self.chains_count
         if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
-            raise SettingError(f"persistent training needs at least one chain, got chains={count!r}; pass e.g. 100")
+            raise SettingError(
+                f"persistent training needs at least one chain, got chains={count!r}; pass e.g. 100"
+            )
         if not 0 <= self.offset_rate <= 1:
-            raise SettingError(f"offset_rate is a fraction from 0 to 1, got {self.offset_rate}; pass e.g. 0.01")
+            raise SettingError(
+                f"offset_rate is a fraction from 0 to 1, got {self.offset_rate}; pass e.g. 0.01"
+            )
 
     def init(self, words: Words, model: AbstractEnergyModel, batch: Batch) -> ContrastiveState:
         noise = Noise.of(words)
@@ -124,7 +128,9 @@ class Contrastive(AbstractRule):
         return tuple(moved)
 
 
-def weighted_mean(values: Float[Array, "rows *rest"], weight: Float[Array, " rows"] | None) -> Float[Array, "*rest"]:
+def weighted_mean(
+    values: Float[Array, "rows *rest"], weight: Float[Array, " rows"] | None
+) -> Float[Array, "*rest"]:
     """Mean over rows, weighted if there are weights."""
     if weight is None:
         return jnp.mean(values, axis=0)
@@ -152,6 +158,11 @@ def PCD(
     256
     """
     return Contrastive(
-        Gibbs(steps), Exact(), persistent=True, chains_count=chains, centred=centred, offset_rate=offset_rate,
+        Gibbs(steps),
+        Exact(),
+        persistent=True,
+        chains_count=chains,
+        centred=centred,
+        offset_rate=offset_rate,
         burn_in=burn_in,
     )

@@ -23,13 +23,19 @@ def build_rule(name: str, settings: Mapping[str, Any]) -> AbstractRule:
     if name == "cd":
         for key in ("chains", "burn_in"):
             if key in given:
-                raise SettingError(f"{key}={given[key]} belongs to persistent chains, not to cd; drop it or use pcd")
+                raise SettingError(
+                    f"{key}={given[key]} belongs to persistent chains, not to cd; drop it or use pcd"
+                )
     return RULES[name](**given)
 
 
 def describe_rule(rule: AbstractRule) -> dict[str, Any] | None:
     """The name and settings that `build_rule` makes this rule of; None for a rule put together by hand."""
-    if not isinstance(rule, Contrastive) or not isinstance(rule.sampler, Gibbs) or rule.sampler.clamp is not None:
+    if (
+        not isinstance(rule, Contrastive)
+        or not isinstance(rule.sampler, Gibbs)
+        or rule.sampler.clamp is not None
+    ):
         return None
     if not isinstance(rule.inference, Exact):
         return None

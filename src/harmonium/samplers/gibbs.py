@@ -30,12 +30,16 @@ class Gibbs(AbstractSampler):
 
     def __check_init__(self):
         if isinstance(self.steps, bool) or not isinstance(self.steps, int) or self.steps < 1:
-            raise SettingError(f"Gibbs sampling needs at least one sweep per step, got steps={self.steps!r}; pass 1")
+            raise SettingError(
+                f"Gibbs sampling needs at least one sweep per step, got steps={self.steps!r}; pass 1"
+            )
 
     def init(self, words: Words, model: AbstractEnergyModel, particles: Configuration) -> GibbsState:
         return GibbsState(particles)
 
-    def step(self, noise: Noise, model: AbstractEnergyModel, state: GibbsState) -> tuple[GibbsState, SamplerInfo]:
+    def step(
+        self, noise: Noise, model: AbstractEnergyModel, state: GibbsState
+    ) -> tuple[GibbsState, SamplerInfo]:
         # The last sweep stands outside the loop, so that its products can be shared with what follows it.
         particles = state.particles
         if self.steps > 1:

@@ -51,7 +51,9 @@ def sample(
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
             raise SettingError(f"{name} must be a whole number of at least 1, got {value!r}")
     if steps >= _MOST_STEPS:
-        raise SettingError(f"steps must be below {_MOST_STEPS}, got {steps}; draw again from another seed instead")
+        raise SettingError(
+            f"steps must be below {_MOST_STEPS}, got {steps}; draw again from another seed instead"
+        )
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise SettingError(f"seed must be a whole number of at least 0, got {seed!r}")
     single = as_single(model)

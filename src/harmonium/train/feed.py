@@ -29,7 +29,11 @@ class Feed(eqx.Module):
     support: tuple[float, ...] = eqx.field(static=True, default=(0.0, 1.0))
 
     def batch(
-        self, order: Int[Array, " batch"], real: Float[Array, " batch"] | None, epoch: Int[Array, ""], dtype: jnp.dtype
+        self,
+        order: Int[Array, " batch"],
+        real: Float[Array, " batch"] | None,
+        epoch: Int[Array, ""],
+        dtype: jnp.dtype,
     ) -> Batch:
         """Rows ``order``; ``real`` is 0 for the padding of a short last batch."""
         x = self.rows[order].astype(dtype)

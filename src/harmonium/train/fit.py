@@ -89,7 +89,9 @@ def fit(
     if not isinstance(model, AbstractBipartite):
         raise SettingError(f"a model such as hm.RBM(64, 16) is needed, got {type(model).__name__}")
     if not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(as_single(model))):
-        raise SettingError("the model holds a parameter that is not finite in float32; clean its arrays first")
+        raise SettingError(
+            "the model holds a parameter that is not finite in float32; clean its arrays first"
+        )
     dataset = as_dataset(data)
     config = read_settings(
         {
@@ -174,7 +176,9 @@ def resume(
             state = eqx.tree_at(lambda tree: (tree.start, tree.horizon), state, (state.index, horizon))
         if int(state.index) < int(state.horizon):
             for change in folder.environment_changes():
-                warnings.warn(f"{change}, so bits may differ from the unbroken run's", HarmoniumWarning, stacklevel=2)
+                warnings.warn(
+                    f"{change}, so bits may differ from the unbroken run's", HarmoniumWarning, stacklevel=2
+                )
         drive = Drive(
             setup._replace(state=state),
             folder=folder,

@@ -40,7 +40,8 @@ class Trainer(eqx.Module):
             return self.rule.loss(model, step, state.rule_state, batch)
 
         gradient, (rule_state, info) = jax.grad(surrogate, has_aux=True)(state.model)
-        updates, optimizer_state = self.optimizer.update(gradient, state.optimizer_state, state.model)
+        parameters: Any = state.model
+        updates, optimizer_state = self.optimizer.update(gradient, state.optimizer_state, parameters)
         rate = self.schedule.rate(state.index, state.start, state.horizon) * state.rate_scale
         model = jax.tree.map(lambda leaf, update: leaf + rate.astype(leaf.dtype) * update, state.model, updates)
         moved = TrainState(

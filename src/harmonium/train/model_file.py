@@ -27,7 +27,11 @@ _KIND = "model"
 
 
 def save(
-    model: Any, path: str | os.PathLike[str], overwrite: bool = False, *, about: Mapping[str, Any] | None = None
+    model: Any,
+    path: str | os.PathLike[str],
+    overwrite: bool = False,
+    *,
+    about: Mapping[str, Any] | None = None,
 ) -> Path:
     """Writes a model as one checksummed safetensors file, whole or not at all; returns the path written.
 

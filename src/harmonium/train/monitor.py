@@ -57,7 +57,9 @@ class Monitor:
         any, of one sweep from the rows, in nats: near zero when the model's samples look like the data.
         ``reconstruction_error`` is a proxy: the mean squared distance between rows and one sweep from them.
         """
-        signs = _health_program()(state.model, self.rule.chains(state.rule_state), self.probe, state.key, state.index)
+        signs = _health_program()(
+            state.model, self.rule.chains(state.rule_state), self.probe, state.key, state.index
+        )
         finite, *numbers = jax.device_get(signs)
         return Health(bool(finite), *(float(number) for number in numbers))
 
@@ -111,7 +113,11 @@ def _health_program():
 
 
 def _signs(
-    model: AbstractBipartite, chains: Configuration | None, probe: Float[Array, "rows n"], key: Array, index: Array
+    model: AbstractBipartite,
+    chains: Configuration | None,
+    probe: Float[Array, "rows n"],
+    key: Array,
+    index: Array,
 ) -> tuple[Array, ...]:
     noise = Noise.of(update_words(key, index[None])[0]).stream(_PROBE_STREAM)
     blank = tuple(jnp.zeros((probe.shape[0], units.size)) for units in model.units[1:])

@@ -31,7 +31,9 @@ def build_optimizer(
     if not 0 <= momentum < 1:
         raise SettingError(f"momentum is a fraction of at least 0 and below 1, got {momentum}; pass e.g. 0.9")
     if not 0 <= weight_decay < float("inf"):
-        raise SettingError(f"weight_decay must be a finite number of at least 0, got {weight_decay}; pass e.g. 1e-4")
+        raise SettingError(
+            f"weight_decay must be a finite number of at least 0, got {weight_decay}; pass e.g. 1e-4"
+        )
     if isinstance(name, str):
         if name not in OPTIMIZERS:
             nearest = difflib.get_close_matches(name, OPTIMIZERS, 1)

@@ -62,7 +62,9 @@ def model(config: RunConfig, data: DataSet) -> AbstractBipartite:
     """The model that settings describe, before any training."""
     settings = config.model
     if settings.kind == CUSTOM:
-        raise SettingError("this run's model was given in Python and no settings describe it; pass model= again")
+        raise SettingError(
+            "this run's model was given in Python and no settings describe it; pass model= again"
+        )
     return models.build_model(
         settings.kind,
         data.width,
@@ -79,14 +81,18 @@ def rule(config: RunConfig) -> AbstractRule:
     settings = config.sampler.model_dump()
     name = settings.pop("name")
     if name == CUSTOM:
-        raise SettingError("this run's rule was given in Python and no settings describe it; pass rule= again")
+        raise SettingError(
+            "this run's rule was given in Python and no settings describe it; pass rule= again"
+        )
     return rules.build_rule(name, settings)
 
 
 def optimizer(config: RunConfig) -> str:
     """The name of the optimiser that settings describe."""
     if config.train.optimizer == CUSTOM:
-        raise SettingError("this run's optimizer was given in Python and no settings name it; pass optimizer= again")
+        raise SettingError(
+            "this run's optimizer was given in Python and no settings name it; pass optimizer= again"
+        )
     return config.train.optimizer
 
 
@@ -98,11 +104,17 @@ def load_data(config: RunConfig) -> DataSet:
     """
     settings = config.data
     if settings.array:
-        raise DataError("the data of these settings were an array in memory; name them by data.name or data.path")
+        raise DataError(
+            "the data of these settings were an array in memory; name them by data.name or data.path"
+        )
     if settings.name is None and settings.path is None:
-        raise SettingError("no data are named; give --data NAME or PATH, or data.name or data.path in the settings")
+        raise SettingError(
+            "no data are named; give --data NAME or PATH, or data.name or data.path in the settings"
+        )
     if settings.name is not None and settings.path is not None:
-        raise SettingError(f"both data.name={settings.name!r} and data.path={settings.path!r} are given; keep one")
+        raise SettingError(
+            f"both data.name={settings.name!r} and data.path={settings.path!r} are given; keep one"
+        )
     return from_source(settings.model_dump(exclude_none=True, exclude={"fingerprint"}))
 
 
@@ -141,7 +153,9 @@ def load_data_again(folder: RunFolder, config: RunConfig, given: Any = None) -> 
         arrays: dict[str, Any] = dict(splits)
         weight = arrays.pop("weight", None)
         shape = None if about["shape"] is None else tuple(about["shape"])
-        data = DataSet(about["name"], **arrays, weight=weight, shape=shape, binarization=about["binarization"])
+        data = DataSet(
+            about["name"], **arrays, weight=weight, shape=shape, binarization=about["binarization"]
+        )
     else:
         data = load_data(config)
     check_fingerprint(data, config.data.fingerprint, f"the run in {folder.path}")
@@ -150,4 +164,6 @@ def load_data_again(folder: RunFolder, config: RunConfig, given: Any = None) -> 
 
 def never_began(path: str | os.PathLike[str]) -> FileError:
     """The error for a folder whose run was stopped before anything could be kept."""
-    return FileError(f"the run in {path} was stopped before it began; start it again with force=True (--force)")
+    return FileError(
+        f"the run in {path} was stopped before it began; start it again with force=True (--force)"
+    )

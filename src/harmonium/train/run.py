@@ -27,7 +27,9 @@ class History(list[dict[str, Any]]):
         try:
             import pandas
         except ImportError:
-            raise MissingExtraError("a table needs pandas, which is not installed: pip install pandas") from None
+            raise MissingExtraError(
+                "a table needs pandas, which is not installed: pip install pandas"
+            ) from None
         return pandas.DataFrame(list(self))
 
 

@@ -35,7 +35,9 @@ class Linear(AbstractSchedule):
     def __check_init__(self):
         for name, value in (("learning_rate", self.first), ("final_rate", self.last)):
             if not 0 <= value < float("inf"):
-                raise SettingError(f"{name} must be a finite number of at least 0, got {value}; pass e.g. 0.1")
+                raise SettingError(
+                    f"{name} must be a finite number of at least 0, got {value}; pass e.g. 0.1"
+                )
 
     def rate(self, index: Int[Array, ""], start: Int[Array, ""], horizon: Int[Array, ""]) -> Float[Array, ""]:
         length = jnp.maximum(horizon - start, 1).astype(jnp.float32)

@@ -87,7 +87,9 @@ def prepare(
     order = Order(key, len(rows), settings.batch_size)
     updates = settings.updates or (settings.epochs * order.per_epoch if settings.epochs else DEFAULT_UPDATES)
     if updates >= 2**31:
-        raise SettingError(f"epochs={settings.epochs} are {updates} updates, more than 32 bits count; choose fewer")
+        raise SettingError(
+            f"epochs={settings.epochs} are {updates} updates, more than 32 bits count; choose fewer"
+        )
     model = as_single(model)
     mean = np.average(rows, axis=0, weights=weight).astype(np.float32)
     if stochastic:
@@ -99,7 +101,13 @@ def prepare(
     feed = Feed(jnp.asarray(rows), None if weight is None else jnp.asarray(weight), words, units.support)
     rate = settings.learning_rate
     if rate is None:
-        rate = DEFAULT_RATE if optimizer == "sgd" else DEFAULT_ADAPTIVE_RATE if isinstance(optimizer, str) else 1.0
+        rate = (
+            DEFAULT_RATE
+            if optimizer == "sgd"
+            else DEFAULT_ADAPTIVE_RATE
+            if isinstance(optimizer, str)
+            else 1.0
+        )
     last = settings.final_rate
     if last is None:
         # A transformation of one's own carries its own rate and schedule.

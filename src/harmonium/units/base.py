@@ -56,7 +56,9 @@ class AbstractUnits(eqx.Module):
         """Most probable value of every unit; a tie falls to the lower value."""
 
     @abstractmethod
-    def sample(self, words: UInt32[Array, "*batch n"], field: Float[Array, "*batch n"]) -> Float[Array, "*batch n"]:
+    def sample(
+        self, words: UInt32[Array, "*batch n"], field: Float[Array, "*batch n"]
+    ) -> Float[Array, "*batch n"]:
         """One draw of every unit from random words of the layer's shape."""
 
     @abstractmethod
@@ -102,5 +104,7 @@ def starting_bias(size: int | None, bias: ArrayLike | None, what: str) -> Array:
 def check_size(size: int | None, what: str) -> int:
     """Return ``size`` if it counts at least one unit, else raise."""
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise SettingError(f"{what} needs a whole number of units, at least 1, got {size!r}; pass e.g. {what}(16)")
+        raise SettingError(
+            f"{what} needs a whole number of units, at least 1, got {size!r}; pass e.g. {what}(16)"
+        )
     return size

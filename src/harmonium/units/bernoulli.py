@@ -40,7 +40,9 @@ class Bernoulli(AbstractLinearUnits):
     def mode(self, field: Float[Array, "*batch n"]) -> Float[Array, "*batch n"]:
         return (field > 0).astype(field.dtype)
 
-    def sample(self, words: UInt32[Array, "*batch n"], field: Float[Array, "*batch n"]) -> Float[Array, "*batch n"]:
+    def sample(
+        self, words: UInt32[Array, "*batch n"], field: Float[Array, "*batch n"]
+    ) -> Float[Array, "*batch n"]:
         return (uniform(words, field.dtype) < logistic(field)).astype(field.dtype)
 
     def field_of_mean(self, mean: Float[Array, "*batch n"]) -> Float[Array, "*batch n"]:

@@ -40,7 +40,9 @@ class Spin(AbstractLinearUnits):
     def mode(self, field: Float[Array, "*batch n"]) -> Float[Array, "*batch n"]:
         return jnp.where(field > 0, 1, -1).astype(field.dtype)
 
-    def sample(self, words: UInt32[Array, "*batch n"], field: Float[Array, "*batch n"]) -> Float[Array, "*batch n"]:
+    def sample(
+        self, words: UInt32[Array, "*batch n"], field: Float[Array, "*batch n"]
+    ) -> Float[Array, "*batch n"]:
         up = uniform(words, field.dtype) < logistic(2 * field)
         return jnp.where(up, 1, -1).astype(field.dtype)
 
