@@ -28,7 +28,9 @@ def one_core(core: int | None = None) -> None:
     for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
         environment.pop(name, None)
     environment |= {name: "1" for name in _THREADS}
-    environment["XLA_FLAGS"] = f"{environment.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false".strip()
+    environment["XLA_FLAGS"] = (
+        f"{environment.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false".strip()
+    )
     environment[_READY] = "1"
     if hasattr(os, "sched_setaffinity"):
         allowed = sorted(os.sched_getaffinity(0))
@@ -71,8 +73,12 @@ def ratio(slower: Contestant, faster: Contestant) -> float:
 def print_table(title: str, contestants: list[Contestant], reference: Contestant) -> None:
     """Per contestant: microseconds of CPU per unit (minimum, median), wall, and the ratio to the reference."""
     print(f"\n{title} (load {os.getloadavg()[0]:.1f}, rounds {len(reference.cpu)})")
-    print(f"{'':34s}{'cpu min':>11s}{'cpu median':>12s}{'wall median':>13s}{'ratio to ' + reference.name:>26s}")
+    print(
+        f"{'':34s}{'cpu min':>11s}{'cpu median':>12s}{'wall median':>13s}{'ratio to ' + reference.name:>26s}"
+    )
     for contestant in contestants:
         low, middle = min(contestant.cpu) * 1e6, statistics.median(contestant.cpu) * 1e6
         wall = statistics.median(contestant.wall) * 1e6
-        print(f"{contestant.name:34s}{low:11.1f}{middle:12.1f}{wall:13.1f}{ratio(contestant, reference):26.3f}")
+        print(
+            f"{contestant.name:34s}{low:11.1f}{middle:12.1f}{wall:13.1f}{ratio(contestant, reference):26.3f}"
+        )

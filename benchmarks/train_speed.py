@@ -58,9 +58,9 @@ def contestants(visible: int, hidden: int, batch: int) -> list[Contestant]:
     """The three ways of making the same number of updates of one size."""
     generator = np.random.default_rng(0)
     rows = (generator.random((ROWS, visible)) < 0.3).astype(np.uint8)
-    # A run of about a second each, in whole epochs.
+    # A run of about three seconds each, in whole epochs.
     seconds_per_update = max(2e-5, 1e-10 * visible * hidden * batch)
-    epochs = max(1, round(batch / ROWS / seconds_per_update))
+    epochs = max(1, round(3 * batch / ROWS / seconds_per_update))
     updates = epochs * ROWS // batch
     model = hm.RBM(visible, hidden, seed=0)
     rule, plain = hm.PCD(chains=batch), hm.PCD(chains=batch, centred=False)
