@@ -197,8 +197,10 @@ def _after(sweeps: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
 
 
 def _weaker_chains(kernel: np.ndarray, law: np.ndarray) -> np.ndarray:
-    table = twisted_table("strong rbm", weaker(0.9))
-    return np.broadcast_to(law @ visible_kernel(table), kernel.shape)
+    """Chains at the target after one sweep of the weaker machine, on the visible layer."""
+    table = table_of("strong rbm")
+    moved = table.law() @ table.sweep_kernel(twisted_table("strong rbm", weaker(0.9)).energy)
+    return np.broadcast_to(table.marginal(0, moved)[1], kernel.shape)
 
 
 _PCD = hm.PCD(chains=60_000)
@@ -238,8 +240,8 @@ class EvaluatorCase:
 
 
 def _log_probability(table: Table, rows: np.ndarray) -> np.ndarray:
-    states, law = table.marginal(0, table.law())
-    return np.log(np.array([law[(states == row).all(axis=1)].sum() for row in rows]))
+    scores = [np.logaddexp.reduce(-table.energy[(table.layers[0] == row).all(axis=1)]) for row in rows]
+    return np.array(scores) - table.log_partition()
 
 
 def _pseudo(model: Any, table: Table, rows: np.ndarray) -> np.ndarray:

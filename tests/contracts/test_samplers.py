@@ -37,7 +37,7 @@ def program(name: str, twin: bool) -> Callable[..., Configuration]:
 
 
 def advanced(
-    name: str, particles: Configuration, seed: int, *, steps: int | None = None, twin: bool = False
+    name: str, particles: Any, seed: int, *, steps: int | None = None, twin: bool = False
 ) -> tuple[np.ndarray, ...]:
     """Particles after some steps (those of the row, if not told), each with noise of its own."""
     case = SAMPLERS[name]
@@ -162,10 +162,10 @@ def test_held_values_are_kept_and_the_rest_is_conditional() -> None:
 def test_resting_particles_have_the_law_of_the_biases_and_one_sweep() -> None:
     model, table = model_of("rbm"), table_of("rbm")
     with jax.enable_x64(True):
-        biases = -sum(
-            np.asarray(units.base_energy(layer))
-            for units, layer in zip(model.units, table.layers, strict=True)
-        )
+        energies = [
+            units.base_energy(jnp.asarray(x)) for units, x in zip(model.units, table.layers, strict=True)
+        ]
+        biases = -np.sum(energies, axis=0)
     rest = np.exp(biases - np.logaddexp.reduce(biases))
     drawn = jax.jit(resting_particles, static_argnums=2)(
         Noise.from_key(jax.random.key(9)), as_single(model), 50_000

@@ -1,0 +1,256 @@
+"""Proofs that every evaluator inherits: its numbers against sums over the table, its word on kind and direction."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import harmonium as hm
+from harmonium.energy.rbm import RBM
+from harmonium.errors import BudgetError, DataError, SettingError
+from harmonium.evaluate.estimate import Estimate, Kind
+from harmonium.evaluate.exact import exact_log_partition, plan_enumeration
+from tests.contracts.cases import EVALUATORS, MODELS, model_of, table_of
+from tests.contracts.tables import Table
+
+RBMS = [name for name in MODELS if isinstance(model_of(name), RBM)]
+
+evaluators = pytest.mark.parametrize("name", EVALUATORS)
+machines = pytest.mark.parametrize("machine", RBMS)
+
+
+def rows_of(machine: str) -> np.ndarray:
+    table = table_of(machine)
+    return table.draw(16, table.law(), seed=0)[0].astype(np.float64)
+
+
+@evaluators
+@machines
+def test_the_number_is_that_of_the_table(name: str, machine: str) -> None:
+    case, model = EVALUATORS[name], model_of(machine)
+    rows = rows_of(machine)
+    truth = case.truth(model, table_of(machine), rows)
+    estimate = case.estimate(model, rows)
+    assert estimate.kind == case.kind
+    assert estimate.reliable
+    assert estimate.value == pytest.approx(truth.mean(), rel=1e-12, abs=1e-12)
+    assert estimate.low == estimate.value == estimate.high
+    assert estimate.stderr == 0
+    if len(truth) > 1:
+        assert estimate.row_stderr == pytest.approx(
+            truth.std(ddof=1) / math.sqrt(len(truth)), rel=1e-9, abs=1e-12
+        )
+    else:
+        assert math.isnan(estimate.row_stderr)
+    assert isinstance(float(estimate), float)
+    assert str(case.kind) in str(estimate)
+
+
+@evaluators
+def test_every_row_counts_once_and_in_any_order(name: str) -> None:
+    case, model = EVALUATORS[name], model_of("rbm")
+    rows = rows_of("rbm")
+    whole = case.estimate(model, rows).value
+    assert case.estimate(model, rows[::-1].astype(np.int64)).value == pytest.approx(whole, rel=1e-13)
+    assert case.estimate(model, np.concatenate([rows, rows])).value == pytest.approx(whole, rel=1e-13)
+
+
+@pytest.mark.parametrize("machine", MODELS)
+def test_log_partition_of_any_number_of_layers(machine: str) -> None:
+    """The smaller side is enumerated, whichever it is, spins too, and any depth."""
+    model = model_of(machine)
+    plan = plan_enumeration(model)
+    sizes = [sum(model.units[layer].size for layer in side) for side in model.sides]
+    assert plan.bits == min(sizes) == sizes[plan.side]
+    estimate = exact_log_partition(model)
+    assert estimate.value == pytest.approx(table_of(machine).log_partition(), rel=1e-13)
+    assert estimate.cost["states"] == 2.0**plan.bits
+
+
+def test_both_sides_are_enumerated_by_some_row() -> None:
+    assert {plan_enumeration(model_of(machine)).side for machine in MODELS} == {0, 1}
+
+
+@machines
+def test_probabilities_of_all_rows_add_up_to_one(machine: str) -> None:
+    states, law = table_of(machine).marginal(0, table_of(machine).law())
+    estimate = hm.log_likelihood(model_of(machine), states, rows=True)
+    assert len(estimate) == len(states)
+    assert np.logaddexp.reduce(estimate.value) == pytest.approx(0, abs=1e-12)
+    np.testing.assert_allclose(estimate.value, np.log(law), atol=1e-12)
+
+
+def test_one_estimate_per_row() -> None:
+    rows = rows_of("rbm")
+    whole, each = (
+        hm.log_likelihood(model_of("rbm"), rows),
+        hm.log_likelihood(model_of("rbm"), rows, rows=True),
+    )
+    assert np.mean(each.value) == pytest.approx(whole.value, rel=1e-13)
+    singles = [hm.log_likelihood(model_of("rbm"), row[None]) for row in rows[:2]]
+    for index, (single, part) in enumerate(zip(singles, each, strict=False)):
+        assert part.value == pytest.approx(single.value, rel=1e-13)
+        assert part.kind == Kind.EXACT
+        assert each[index].value == part.value
+        # One row has a likelihood but says nothing of how rows scatter.
+        assert math.isnan(single.row_stderr)
+        assert "over rows" not in str(single)
+    with pytest.raises(SettingError, match="ask for rows=True"):
+        len(whole)
+    with pytest.raises(SettingError, match="ask for rows=True"):
+        whole[0]
+
+
+@pytest.mark.parametrize("units", [hm.Bernoulli, hm.Spin])
+def test_a_machine_of_zeros_knows_nothing(units: type) -> None:
+    """Every row has probability 2**-n, exactly."""
+    free = RBM(units(5), units(3), weights=np.zeros((5, 3)))
+    low, high = free.units[0].support
+    rows = np.array([[low] * 5, [high] * 5, [low, high, low, high, low]])
+    estimate = hm.log_likelihood(free, rows)
+    assert estimate.value == pytest.approx(-5 * math.log(2), abs=1e-14)
+    assert estimate.row_stderr == pytest.approx(0, abs=1e-15)
+    assert hm.log_partition(free).value == pytest.approx(8 * math.log(2), abs=1e-14)
+    assert hm.pseudo_likelihood(free, rows).value == pytest.approx(-5 * math.log(2), abs=1e-14)
+
+
+@pytest.mark.parametrize("kinds", [("bernoulli", "bernoulli"), ("spin", "bernoulli")])
+def test_weights_of_two_hundred_in_single_precision(kinds: tuple[str, str]) -> None:
+    """|W| = 200 in float32: finite everywhere, and equal to a sum over all states in float64."""
+    signs = np.where(np.indices((4, 3)).sum(axis=0) % 2 == 0, 1, -1)
+    weights = np.float32(200) * signs.astype(np.float32)
+    model = RBM.from_arrays(
+        weights, np.zeros(4, np.float32), np.zeros(3, np.float32), visible=kinds[0], hidden=kinds[1]
+    )
+    table = Table.of(RBM.from_arrays(weights.astype(np.float64), np.zeros(4), np.zeros(3), visible=kinds[0]))
+    rows = table.marginal(0, table.law())[0]
+    for name, case in EVALUATORS.items():
+        estimate = case.estimate(model, rows)
+        assert math.isfinite(estimate.value), name
+        assert estimate.value == pytest.approx(case.truth(model, table, rows).mean(), rel=1e-12, abs=1e-12), (
+            name
+        )
+    energies = np.asarray(model.free_energy(rows.astype(np.float32)))
+    by_sum = [-np.logaddexp.reduce(-table.energy[(table.layers[0] == row).all(axis=1)]) for row in rows]
+    np.testing.assert_allclose(energies, by_sum, rtol=1e-6, atol=1e-4)
+    assert np.isfinite(hm.sample(model, 50, steps=20, seed=0)).all()
+
+
+@pytest.mark.parametrize("question", ["log_partition", "log_likelihood"])
+def test_the_budget_is_refused_with_its_bits_and_the_way_out(question: str) -> None:
+    large = RBM(40, 30, seed=0)
+    with pytest.raises(BudgetError) as refusal:
+        EVALUATORS[question].estimate(large, np.zeros((1, 40)))
+    message = str(refusal.value)
+    assert "2**30 states" in message
+    assert "budget is 26 bits" in message
+    assert "hm.pseudo_likelihood" in message
+    assert "bit_budget=30" in message
+    # What costs no enumeration is answered.
+    assert math.isfinite(hm.pseudo_likelihood(large, np.zeros((1, 40))).value)
+
+
+def test_the_budget_is_the_callers() -> None:
+    with pytest.raises(BudgetError, match=r"2\*\*3 states, but the budget is 2 bits"):
+        hm.log_partition(model_of("rbm"), bit_budget=2)
+    assert hm.log_partition(model_of("rbm"), bit_budget=3).kind == Kind.EXACT
+
+
+@pytest.mark.parametrize("name", sorted(EVALUATORS.keys() - {"log_partition"}))
+def test_rows_that_do_not_fit_are_refused(name: str) -> None:
+    for rows, message in (
+        (np.zeros((2, 5)), "have 5 columns but the model has 4"),
+        (np.full((2, 4), 2.0), "take only the values 0 and 1"),
+        (np.full((2, 4), np.nan), "NaN"),
+        (np.zeros((0, 4)), "empty"),
+    ):
+        with pytest.raises(DataError, match=message):
+            EVALUATORS[name].estimate(model_of("rbm"), rows)
+
+
+def test_unknown_methods_are_refused() -> None:
+    with pytest.raises(SettingError, match="no method is called 'guess'; choose one of auto, exact"):
+        hm.log_partition(model_of("rbm"), "guess")
+    with pytest.raises(SettingError, match="no method is called 'guess'"):
+        hm.log_likelihood(model_of("rbm"), rows_of("rbm"), "guess")
+
+
+# ------------------------------------------------------------------------------------- the algebra of kinds
+
+# What a kind says of estimate minus truth: the signs it may have, surely or on average; None says nothing at all.
+MEANING: dict[Kind, tuple[bool, frozenset[int]] | None] = {
+    Kind.EXACT: (True, frozenset()),
+    Kind.LOWER: (True, frozenset({-1})),
+    Kind.UPPER: (True, frozenset({1})),
+    Kind.UNBIASED: (False, frozenset()),
+    Kind.STOCHASTIC_LOWER: (False, frozenset({-1})),
+    Kind.STOCHASTIC_UPPER: (False, frozenset({1})),
+    Kind.PROXY: None,
+}
+
+
+def meant_by_a_sum(left: Kind, right: Kind) -> Kind:
+    """The one kind that says of a sum of errors all that can be said: both signs possible leaves nothing."""
+    one, other = MEANING[left], MEANING[right]
+    if one is None or other is None:
+        return Kind.PROXY
+    signs = one[1] | other[1]
+    if len(signs) == 2:
+        return Kind.PROXY
+    return next(kind for kind, meaning in MEANING.items() if meaning == (one[0] and other[0], signs))
+
+
+def meant_by_a_negation(kind: Kind) -> Kind:
+    meaning = MEANING[kind]
+    if meaning is None:
+        return Kind.PROXY
+    turned = (meaning[0], frozenset(-sign for sign in meaning[1]))
+    return next(other for other, theirs in MEANING.items() if theirs == turned)
+
+
+def test_kinds_add_and_turn_as_their_meanings_do() -> None:
+    assert MEANING.keys() == set(Kind)
+    pairs = list(itertools.product(Kind, Kind))
+    assert len(pairs) == 49
+    for left, right in pairs:
+        assert left.plus(right) == meant_by_a_sum(left, right), (left, right)
+        assert left.plus(right) == right.plus(left)
+        assert left.plus(right).negated() == left.negated().plus(right.negated())
+    for kind in Kind:
+        assert kind.negated() == meant_by_a_negation(kind)
+        assert kind.negated().negated() == kind
+        assert kind.plus(Kind.EXACT) == kind
+
+
+def test_a_log_likelihood_turns_the_direction_of_its_partition_function() -> None:
+    score = Estimate(-3.0)
+    for kind, turned in (
+        (Kind.STOCHASTIC_LOWER, Kind.STOCHASTIC_UPPER),
+        (Kind.UPPER, Kind.LOWER),
+        (Kind.EXACT, Kind.EXACT),
+        (Kind.UNBIASED, Kind.UNBIASED),
+        (Kind.PROXY, Kind.PROXY),
+    ):
+        difference = score - Estimate(
+            2.0, stderr=0.5, low=1.0, high=4.0, kind=kind, reliable=False, reason="few runs"
+        )
+        assert difference.kind == turned
+        assert (difference.value, difference.low, difference.high) == (-5.0, -7.0, -4.0)
+        assert difference.stderr == 0.5
+        assert not difference.reliable
+        assert "few runs" in str(difference)
+
+
+def test_errors_add_in_squares_and_numbers_stay_plain() -> None:
+    total = Estimate(1.0, stderr=3.0, row_stderr=0.1) + Estimate(2.0, stderr=4.0)
+    assert (total.value, total.stderr, total.row_stderr) == (3.0, 5.0, 0.1)
+    assert total.low == pytest.approx(3 - 1.96 * 5)
+    assert total.high == pytest.approx(3 + 1.96 * 5)
+    shifted = total - 1.0
+    assert (shifted.value, shifted.stderr) == (2.0, 5.0)
+    record = (-shifted).to_dict()
+    assert record["value"] == -2.0
+    assert record["kind"] == "exact"
+    assert Estimate(math.inf).to_dict()["value"] is None
+    assert Estimate(np.array([1.0, math.nan])).to_dict()["value"] == [1.0, None]
