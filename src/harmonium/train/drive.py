@@ -18,6 +18,7 @@ from harmonium.numerics.compile import compile_function
 from harmonium.numerics.precision import as_single
 from harmonium.train.checkpoint import Checkpoints
 from harmonium.train.folder import RunFolder
+from harmonium.train.interrupts import patient_interrupts
 from harmonium.train.loop import Trainer
 from harmonium.train.model_file import can_save, load_described
 from harmonium.train.model_file import save as save_model
@@ -75,21 +76,24 @@ class Drive:
     def run(self) -> None:
         """Train to the horizon, or until the guard stops the run; on an interrupt save first, then raise it.
 
-        Raises `KeyboardInterrupt` after the last complete chunk has been saved, also when a second one comes while it
+        A first Ctrl-C ends the run after the chunk that is being computed, a second one at once, with the last
+        complete chunk. Raises `KeyboardInterrupt` when the state has been saved, also when another one comes while it
         is being saved.
         """
-        try:
-            if int(self.state.index) == 0 and not self.history:
-                self._tell(*self._report(self.state, self.setup.monitor.health(self.state)))
-            while int(self.state.index) < int(self.state.horizon) and self.fault is None:
-                self._advance()
-        finally:
-            # Also on an interrupt: the state is that of the last complete chunk.
+        with patient_interrupts() as interrupt_here:
             try:
-                self.save()
-            except KeyboardInterrupt:
-                self.save()
-                raise
+                if int(self.state.index) == 0 and not self.history:
+                    self._tell(*self._report(self.state, self.setup.monitor.health(self.state)))
+                while int(self.state.index) < int(self.state.horizon) and self.fault is None:
+                    interrupt_here()
+                    self._advance()
+            finally:
+                # Also on an interrupt: the state is that of the last complete chunk.
+                try:
+                    self.save()
+                except KeyboardInterrupt:
+                    self.save()
+                    raise
 
     def save(self) -> None:
         """Write the present state and its model, unless they are already there.
