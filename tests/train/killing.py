@@ -82,7 +82,7 @@ def stochastic(path: Path, reporter: Reporter) -> hm.Run:
 
 
 def spins(path: Path, reporter: Reporter) -> hm.Run:
-    data = {"train": 2.0 * digits().train - 1, "valid": 2.0 * digits().valid - 1}
+    data = {split: 2.0 * rows - 1 for split, rows in digits().splits().items() if split != "test"}
     model = hm.RBM(hm.Spin(64), hm.Spin(12), seed=4)
     return fit(path, reporter, hm.PCD(chains=32), 450, data=data, model=model, learning_rate=0.02)
 

@@ -88,7 +88,9 @@ def fit(
         raise SettingError(f"a rule such as hm.PCD() is needed, got {rule!r}")
     if not isinstance(model, AbstractBipartite):
         raise SettingError(f"a model such as hm.RBM(64, 16) is needed, got {type(model).__name__}")
-    if not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(as_single(model))):
+    with np.errstate(over="ignore"):
+        finite = all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(as_single(model)))
+    if not finite:
         raise SettingError(
             "the model holds a parameter that is not finite in float32; clean its arrays first"
         )

@@ -13,9 +13,9 @@ from harmonium.errors import SettingError
 
 OPTIMIZERS = (
     "sgd", "adam", "adamw", "adabelief", "adadelta", "adagrad", "adamax", "amsgrad", "lamb", "lars", "lion", "nadam",
-    "nadamw", "noisy_sgd", "novograd", "radam", "rmsprop", "rprop", "sign_sgd", "sm3", "yogi",
+    "nadamw", "novograd", "radam", "rmsprop", "rprop", "sign_sgd", "sm3", "yogi",
 )  # fmt: skip
-"""Names that ``--optimizer`` and ``hm.fit`` accept: optax's gradient methods of that name."""
+"""Names that ``--optimizer`` and ``hm.fit`` accept: optax's gradient methods of that name, those that draw no numbers."""
 
 
 def build_optimizer(
