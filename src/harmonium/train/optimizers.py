@@ -15,7 +15,7 @@ OPTIMIZERS = (
     "sgd", "adam", "adamw", "adabelief", "adadelta", "adagrad", "adamax", "amsgrad", "lamb", "lars", "lion", "nadam",
     "nadamw", "novograd", "radam", "rmsprop", "rprop", "sign_sgd", "sm3", "yogi",
 )  # fmt: skip
-"""Names that ``--optimizer`` and ``hm.fit`` accept: optax's gradient methods of that name, those that draw no numbers."""
+"""Names that ``--optimizer`` and ``hm.fit`` accept: optax's gradient methods, those that draw nothing at random."""
 
 
 def build_optimizer(
