@@ -1,7 +1,7 @@
 """How speed is measured here: one pinned core, one thread, contestants in turn in one process, ratios within rounds.
 
-Absolute times drift with the machine and its neighbours; the ratio of two contestants in the same round hardly does. Every
-script prints the median of the per-round ratios, with each contestant's own minimum beside it.
+Absolute times drift with the machine and its neighbours; the ratio of two contestants in the same round hardly does.
+Every script prints the median of the per-round ratios, with each contestant's own minimum beside it.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@
     HARMONIUM_DATA=folder/with/nltcs.npz python benchmarks/quality.py nltcs [--seeds 3]
 
 digits: RBM 64 x 16, batches of 100, 4200 updates each. scikit-learn's BernoulliRBM gets the best *test* score of three
-learning rates, seed by seed; ours has one setting for all seeds (256 chains, rate 1 falling to 0, weight decay 5e-4). Both are scored from their arrays by the same exact
-evaluator. nltcs: 16 variables, where the best published scores are near -6.0 nats.
+learning rates, seed by seed; ours has one setting for all seeds (256 chains, rate 1 falling to 0, weight decay 5e-4).
+Both are scored from their arrays by the same exact evaluator. nltcs: 16 variables, where the best published scores are
+near -6.0 nats.
 """
 
 from __future__ import annotations
@@ -52,12 +53,16 @@ def nltcs(seeds: int) -> bool:
     if not folder:
         sys.exit("set HARMONIUM_DATA to a folder that holds nltcs.npz (arrays train, valid, test)")
     data = hm.load_data(Path(folder) / "nltcs.npz")
-    print("RBM on NLTCS, PCD-1, 100 chains, batches of 100, rate 0.3 falling to 0: exact mean test log-likelihood")
+    print(
+        "RBM on NLTCS, PCD-1, 100 chains, batches of 100, rate 0.3 falling to 0: exact mean test log-likelihood"
+    )
     good = True
     for hidden, updates, target in ((8, 60_000, -6.03), (32, 60_000, -6.0), (64, 60_000, -6.0)):
         scores = []
         for seed in range(seeds):
-            run = hm.fit(hm.RBM(16, hidden, seed=seed), data, hm.PCD(), updates=updates, learning_rate=0.3, seed=seed)
+            run = hm.fit(
+                hm.RBM(16, hidden, seed=seed), data, hm.PCD(), updates=updates, learning_rate=0.3, seed=seed
+            )
             scores.append(hm.log_likelihood(run.model, data.test).value)
         good &= min(scores) >= target
         shown = ", ".join(f"{score:.4f}" for score in scores)
@@ -67,7 +72,9 @@ def nltcs(seeds: int) -> bool:
 
 def main() -> None:
     """Run one comparison; exit status 1 when a target is missed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("which", choices=("digits", "nltcs"))
     parser.add_argument("--seeds", type=int)
     options = parser.parse_args()

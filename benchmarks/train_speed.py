@@ -90,7 +90,9 @@ def contestants(visible: int, hidden: int, batch: int) -> list[Contestant]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sizes", nargs="+", default=["784x500x100"], help="visible x hidden x batch")
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()

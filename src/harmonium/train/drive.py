@@ -125,7 +125,9 @@ class Drive:
         index, chunk, horizon = int(before.index), int(before.chunk), int(before.horizon)
         count = min((index // chunk + 1) * chunk, horizon) - index
         order, real, epochs = self.setup.order.rows(index, count)
-        after = run_chunk(self.setup.trainer, before, self.setup.feed, *_padded(chunk, order, real, epochs), count)
+        after = run_chunk(
+            self.setup.trainer, before, self.setup.feed, *_padded(chunk, order, real, epochs), count
+        )
         health = self.setup.monitor.health(after)
         fault = self.setup.monitor.fault(health)
         if fault is not None:
@@ -204,7 +206,9 @@ def run_chunk(
     """`Trainer.run_chunk`, compiled once per kind of rule, optimiser and set of shapes, whatever the rates are."""
     arrays, settings = eqx.partition(trainer.rule, eqx.is_array)
     program = _chunk_program()
-    return program(settings, trainer.optimizer, arrays, trainer.schedule, state, feed, order, real, epochs, count)
+    return program(
+        settings, trainer.optimizer, arrays, trainer.schedule, state, feed, order, real, epochs, count
+    )
 
 
 @cache

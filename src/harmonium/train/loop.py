@@ -43,7 +43,9 @@ class Trainer(eqx.Module):
         parameters: Any = state.model
         updates, optimizer_state = self.optimizer.update(gradient, state.optimizer_state, parameters)
         rate = self.schedule.rate(state.index, state.start, state.horizon) * state.rate_scale
-        model = jax.tree.map(lambda leaf, update: leaf + rate.astype(leaf.dtype) * update, state.model, updates)
+        model = jax.tree.map(
+            lambda leaf, update: leaf + rate.astype(leaf.dtype) * update, state.model, updates
+        )
         moved = TrainState(
             model=model,
             optimizer_state=optimizer_state,
