@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ def load_run(path: str | os.PathLike[str]) -> Run:
             "class is your own, hm.resume(path, model=...) returns it"
         )
     model, about = load_described(folder.model_path)
-    updates = about.get("updates", 0)
+    updates = about.get("updates", math.inf)  # a file that hm.save put there says nothing of a run
     fault = about.get("fault", "")
     return Run(
         model=model,
