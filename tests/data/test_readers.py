@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 
 from harmonium.data import load_data
+from harmonium.data.readers import read_partial_rows
 from harmonium.errors import DataError, FileError
 
 BITS = np.array([[0, 1, 1], [1, 0, 0]])
@@ -265,3 +266,46 @@ def test_benchmark_files(real_data, name, width, rows):
             assert data.split(split).shape == (count, width)
             assert data.split(split).dtype == np.uint8
             assert (data.split(split) == archive[split]).all()
+
+
+# ------------------------------------------------------------------------------------------------- rows with free cells
+
+
+@pytest.mark.parametrize(
+    "text", ["1,,0\n,nan,1\n", "a,b,c\n1,,0\n,NaN,1\n", "1; ;0\n\n;nan;1", "\ufeff1,,0\n,,1\n"]
+)
+def test_empty_cells_are_free(tmp_path, text):
+    path = tmp_path / "rows.csv"
+    path.write_text(text, encoding="utf-8")
+    np.testing.assert_array_equal(read_partial_rows(path), [[1, np.nan, 0], [np.nan, np.nan, 1]])
+
+
+def test_a_row_of_free_cells_is_no_header(tmp_path):
+    (tmp_path / "rows.csv").write_text(",,\n1,,\n")
+    assert np.isnan(read_partial_rows(tmp_path / "rows.csv")).sum() == 5
+
+
+def test_arrays_with_nan_are_rows_with_free_cells(tmp_path):
+    rows = np.array([[1, np.nan, 0]])
+    np.save(tmp_path / "rows.npy", rows)
+    np.save(tmp_path / "row.npy", rows[0])
+    np.savez(tmp_path / "rows.npz", rows)
+    for name in ("rows.npy", "row.npy", "rows.npz"):
+        np.testing.assert_array_equal(read_partial_rows(tmp_path / name), rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("rows.csv", "1,,x\n", "'x' is not a number"),
+        ("rows.csv", "1,,\n1,\n", "line 2 has 2 cells but line 1 has 3"),
+        ("rows.csv", "a,b\n", "holds only a header"),
+        ("rows.csv", "", "is empty"),
+        ("rows.npy", "text", "does not begin as such a file does"),
+        ("rows.txt", "1,0", "an ending that is not known"),
+    ],
+)
+def test_rows_that_cannot_be_read_are_refused(tmp_path, name, content, message):
+    (tmp_path / name).write_text(content)
+    with pytest.raises((DataError, FileError), match=re.escape(message)):
+        read_partial_rows(tmp_path / name)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
+from harmonium.cli.main import run
 from tests.docs.pages import ROOT
 
 SHELL = re.compile(r"^```sh\n(?P<lines>.*?)^```", re.MULTILINE | re.DOTALL)
@@ -51,19 +52,23 @@ def test_the_readme_commands_are_single_lines_with_their_own_environment(name: s
     assert block.startswith("python3 -m venv --clear ")
 
 
-def test_the_command_line_page_runs(tmp_path: Path) -> None:
+def test_the_installed_command_is_the_one_that_is_tested() -> None:
+    (entry,) = entry_points(group="console_scripts", name="harmonium")
+    assert entry.load() is run
+    command = Path(sys.executable).with_name("harmonium")
+    done = subprocess.run([command, "--version"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_command_line_page_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     lines = shell_lines(COMMANDS)
     assert len(lines) > 0
-    environment = {**os.environ, "NO_COLOR": "1"}
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NO_COLOR", "1")
     for line in lines:
         program, *arguments = shlex.split(line)
         assert program == "harmonium", line
-        done = subprocess.run(
-            [Path(sys.executable).with_name(program), *arguments],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+        # In this process: the start of another one costs more than what most of these lines do.
+        assert run(arguments) == 0, f"{line}\n{capfd.readouterr()}"

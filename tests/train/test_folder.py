@@ -29,6 +29,7 @@ def fill(folder: RunFolder) -> None:
     folder.write_data({"x": np.zeros((3, 2), np.uint8)})
     folder.model_path.write_bytes(b"model")
     folder.report_path.write_text("<html>")
+    folder.samples_path.write_bytes(b"png")
     folder.checkpoints.save(1, {"n": np.zeros(3)})
     folder.checkpoints.save(2, {"n": np.zeros(3)})
 
@@ -93,6 +94,21 @@ def test_a_folder_that_holds_something_is_refused_and_not_touched(tmp_path: Path
     with pytest.raises(FileError, match=r"is not empty \(it holds 'thesis\.tex'\); choose another.*--force"):
         RunFolder.create(tmp_path)
     assert os.listdir(tmp_path) == ["thesis.tex"]
+
+
+def test_a_place_can_be_asked_about_before_any_work(tmp_path: Path) -> None:
+    RunFolder.check_free(tmp_path / "none")
+    assert list(tmp_path.iterdir()) == []
+    with RunFolder.create(tmp_path / "run") as folder:
+        fill(folder)
+        with pytest.raises(RunBusyError):
+            RunFolder.check_free(folder.path, force=True)
+    with pytest.raises(FileError, match="not empty"):
+        RunFolder.check_free(folder.path)
+    RunFolder.check_free(folder.path, force=True)
+    assert folder.model_path.exists()
+    with pytest.raises(FileError, match="is a file"):
+        RunFolder.check_free(folder.model_path, force=True)
 
 
 def test_force_removes_what_harmonium_wrote_and_nothing_else(tmp_path: Path) -> None:

@@ -7,9 +7,13 @@ import logging
 import os
 import platform
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 _SHORTEST_COMPILATION = 0.1
+"""Seconds from which on a compilation is worth keeping."""
+
+_MOST_BYTES = 1 << 29
 
 
 def keep_compiled_programs() -> None:
@@ -26,16 +30,16 @@ def keep_compiled_programs() -> None:
     # What a torn or unwritable entry costs is one compilation, which is nothing to tell a user.
     warnings.filterwarnings("ignore", message=".*persistent compilation cache.*")
     logging.getLogger("jax").setLevel(logging.ERROR)
+    if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", _SHORTEST_COMPILATION)
     if os.environ.get("JAX_COMPILATION_CACHE_DIR"):
         return
     folder = cache_folder()
-    try:
+    with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return
-    if os.access(folder, os.W_OK):
-        jax.config.update("jax_compilation_cache_dir", str(folder))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", _SHORTEST_COMPILATION)
+        _trim(folder)
+        if os.access(folder, os.W_OK):
+            jax.config.update("jax_compilation_cache_dir", str(folder))
 
 
 def cache_folder() -> Path:
@@ -47,6 +51,25 @@ def cache_folder() -> Path:
     root = os.environ.get("XDG_CACHE_HOME", "")
     home = Path(root) if Path(root).is_absolute() else Path("~/.cache").expanduser()
     return home / "harmonium" / "xla" / _processor()
+
+
+def _trim(folder: Path) -> None:
+    """Remove the oldest programs, down to half, once they are more than half a gibibyte.
+
+    Not left to jax, whose own limit fails for good after a process was killed in the middle of a write.
+    """
+    files = sorted(
+        (status.st_mtime, status.st_size, path) for path in folder.iterdir() if (status := path.stat())
+    )
+    excess = sum(size for _, size, _ in files) - _MOST_BYTES
+    if excess <= 0:
+        return
+    excess += _MOST_BYTES // 2
+    for _, size, path in files:
+        if excess <= 0:
+            break
+        path.unlink(missing_ok=True)
+        excess -= size
 
 
 def _processor() -> str:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import _thread
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from harmonium.cli.failure import InterruptedRun
 from harmonium.cli.output import say
 
 
 @contextmanager
-def saving_on_interrupt() -> Iterator[None]:
+def interruptible() -> Iterator[None]:
     """Turn SIGINT and SIGTERM into `KeyboardInterrupt` inside the block.
 
     SIGINT also where a shell started the command in the background, which would have it ignored: whoever sends a signal
@@ -27,10 +29,19 @@ def saving_on_interrupt() -> Iterator[None]:
     def interrupt(*_: object) -> NoReturn:
         raise KeyboardInterrupt
 
+    def again(unraisable: Any) -> None:
+        # Raised inside a callback of the garbage collector, of which jax has one, the interrupt would be lost.
+        if isinstance(unraisable.exc_value, KeyboardInterrupt):
+            _thread.interrupt_main()
+        else:
+            usual(unraisable)
+
+    usual, sys.unraisablehook = sys.unraisablehook, again
     before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
+        sys.unraisablehook = usual
         for number, handler in before.items():
             signal.signal(number, handler)
 

@@ -35,7 +35,7 @@ for _verb in (train, resume, evaluate, sample, inspect):
     app.command(context_settings=_HELP_FLAGS)(_verb)
 
 
-def _show_version(wanted: bool) -> None:
+def _show_version(wanted: bool) -> bool:
     if wanted:
         from importlib.metadata import PackageNotFoundError, version
 
@@ -44,6 +44,7 @@ def _show_version(wanted: bool) -> None:
         except PackageNotFoundError:
             print("harmonium, run from a bare source folder")
         raise typer.Exit
+    return wanted
 
 
 @app.callback()
@@ -81,7 +82,7 @@ def _run(arguments: list[str]) -> int:
         verb.rich_markup_mode = "rich"
     # Not `command.main`, which would turn interrupts and broken pipes into statuses of its own.
     try:
-        with command.make_context("harmonium", arguments or ["--help"]) as context:
+        with command.make_context("harmonium", [*arguments] or ["--help"]) as context:
             status = command.invoke(context)
     except typer.Exit as done:
         status = done.exit_code

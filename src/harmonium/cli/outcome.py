@@ -43,6 +43,8 @@ def conclude(run: Run, data: DataSet, path: Path, as_json: bool, draw: bool) -> 
     if run.state is not None:
         updates = int(run.state.index)
     shown = samples if samples.exists() else None
+    if remark:
+        say(remark)
     if as_json:
         put_json(
             {
@@ -59,8 +61,6 @@ def conclude(run: Run, data: DataSet, path: Path, as_json: bool, draw: bool) -> 
             }
         )
     else:
-        if remark:
-            say(remark)
         put(score_line(estimate, split, len(rows), is_proxy))
         put(f"run folder: {path}")
         put(f"samples: {shown}" if shown else f"samples: none yet; harmonium sample {path} --out samples.png")

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
 from harmonium.cli.output import say
@@ -26,13 +26,11 @@ class Watch:
         self._bar: Progress | None = None
         if console.is_terminal and not console.is_dumb_terminal:
             self._bar = Progress(
-                TextColumn("training"),
-                BarColumn(bar_width=24),
+                # All of it fits into 80 columns.
+                BarColumn(bar_width=10),
                 TextColumn("{task.completed}/{task.total} updates"),
-                _Rate(),
+                _Pace(),
                 TextColumn("{task.fields[metric]}"),
-                TimeRemainingColumn(compact=True),
-                TextColumn("left"),
                 console=console,
             )
         self._task: Any = None
@@ -49,7 +47,7 @@ class Watch:
             say(report_line(record, pace, compiling=self.calls <= 1))
             return
         self._move(record["index"], record["horizon"])
-        self._bar.update(self._task, metric=metric_of(record))
+        self._bar.update(self._task, metric=metric_of(record, brief=True))
 
     def tick(self, done: int, horizon: int) -> None:
         """Show that ``done`` of ``horizon`` updates are done."""
@@ -74,11 +72,14 @@ class Watch:
             self._bar.stop()
 
 
-class _Rate(ProgressColumn):
-    """Updates per second over the last while."""
+class _Pace(ProgressColumn):
+    """Updates per second over the last while, and the time left at that pace."""
 
     def render(self, task: Task) -> Text:
-        return Text(rate_text(task.finished_speed or task.speed))
+        if not task.speed:
+            return Text("compiling" if not task.completed else "")
+        left = "" if not task.time_remaining else f" {seconds_text(task.time_remaining)} left"
+        return Text(f"{_number(task.speed)}/s{left}")
 
 
 def report_line(record: dict[str, Any], pace: float | None, compiling: bool = False) -> str:
@@ -90,27 +91,21 @@ def report_line(record: dict[str, Any], pace: float | None, compiling: bool = Fa
     parts = [f"update {record['index']} of {record['horizon']}"]
     remaining = record["horizon"] - record["index"]
     if pace and not compiling:
-        parts.append(rate_text(pace))
+        parts.append(f"{_number(pace)} updates/s")
         if remaining:
             parts.append(f"{seconds_text(remaining / pace)} left")
     parts.append(metric_of(record))
     return ", ".join(parts)
 
 
-def metric_of(record: dict[str, Any]) -> str:
+def metric_of(record: dict[str, Any], brief: bool = False) -> str:
     """The number of a metrics record that says most: the held-out likelihood where there is one."""
     for split in ("test", "valid", "train"):
         value = record.get(f"log_likelihood_{split}")
         if value is not None and math.isfinite(value):
-            return f"{split} log-likelihood {value:.3f} nats ({record.get('log_likelihood_kind', 'exact')})"
+            name = split if brief else f"{split} log-likelihood"
+            return f"{name} {value:.3f} nats ({record.get('log_likelihood_kind', 'exact')})"
     return f"free-energy gap {record['free_energy_gap']:+.3f} nats"
-
-
-def rate_text(updates_per_second: float | None) -> str:
-    """``1234 updates/s``; one digit more for slow ones, nothing where it is not known."""
-    if not updates_per_second:
-        return ""
-    return f"{updates_per_second:.{0 if updates_per_second >= 10 else 2}f} updates/s"
 
 
 def seconds_text(seconds: float) -> str:
@@ -125,3 +120,7 @@ def seconds_text(seconds: float) -> str:
     minutes, rest = divmod(whole, 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _number(updates_per_second: float) -> str:
+    return f"{updates_per_second:.{0 if updates_per_second >= 10 else 2}f}"

@@ -25,6 +25,7 @@ def resume(
     It ends as if nothing had happened. With a number it goes so much further, on a new horizon; without one, a finished
     run is left as it is.
     """
+    from harmonium.cli.interrupts import interruptible
     from harmonium.errors import SettingError
 
     if epochs is not None and updates is not None:
@@ -33,10 +34,11 @@ def resume(
         if value is not None and value < 1:
             raise SettingError(f"{flag} must be a whole number of at least 1, got {value}")
 
-    from harmonium.train.folder import RunFolder
+    with interruptible():
+        from harmonium.train.folder import RunFolder
 
-    RunFolder.open(run)  # at once, not after the seconds that loading takes
+        RunFolder.open(run).lock().release()  # at once, not after the seconds that loading takes
 
-    from harmonium.cli.training import resume_and_conclude
+        from harmonium.cli.training import resume_and_conclude
 
-    return resume_and_conclude(run, epochs, updates, as_json)
+        return resume_and_conclude(run, epochs, updates, as_json)

@@ -144,8 +144,7 @@ def train(
 
     harmonium train --data digits --model rbm --hidden 16 --epochs 20 --out runs/digits
     """
-    from harmonium.cli.config import merge
-    from harmonium.train.folder import RunFolder
+    from harmonium.cli.interrupts import interruptible
 
     flags = {
         "--data": data,
@@ -170,10 +169,14 @@ def train(
         "--initialize": initialize,
         "--on-divergence": on_divergence,
     }
-    settings = merge(config, assignments or [], flags)
-    if out is not None:
-        RunFolder.check_free(out, force=force)  # at once, not after the seconds that loading takes
+    with interruptible():
+        from harmonium.cli.config import merge
+        from harmonium.train.folder import RunFolder
 
-    from harmonium.cli.training import train_and_conclude
+        settings = merge(config, assignments or [], flags)
+        if out is not None:
+            RunFolder.check_free(out, force=force)  # at once, not after the seconds that loading takes
 
-    return train_and_conclude(settings, config, out, force, as_json)
+        from harmonium.cli.training import train_and_conclude
+
+        return train_and_conclude(settings, config, out, force, as_json)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from harmonium.cli.cache import keep_compiled_programs
-from harmonium.cli.interrupts import saving_on_interrupt, tell_interrupted
+from harmonium.cli.interrupts import tell_interrupted
 from harmonium.cli.outcome import conclude
 from harmonium.cli.output import say
 from harmonium.cli.progress import Watch
@@ -15,7 +15,6 @@ from harmonium.train import rebuild
 from harmonium.train.config import RunConfig, read_settings
 from harmonium.train.fit import resume, set_up, start
 from harmonium.train.folder import RunFolder
-from harmonium.train.run import Run
 
 
 def train_and_conclude(
@@ -24,39 +23,35 @@ def train_and_conclude(
     """Check everything, make the run folder, train in it, and say how good the model is; the exit status."""
     keep_compiled_programs()
     path: Path | None = None
-    with saving_on_interrupt():
-        try:
-            given = _data_beside(config_path, settings)
-            setup, resolved, data = set_up(settings, given)
-            folder = RunFolder.create(out, name=f"{settings.model.kind}-{_stem(data)}", force=force)
-            path = folder.path
-            say(f"training {_words(resolved, data)}, {int(setup.state.horizon)} updates; run folder {path}")
-            with Watch() as watch:
-                run = start(setup, resolved, data, folder, watch.report, watch.tick)
-            return conclude(run, data, path, as_json, draw=True)
-        except KeyboardInterrupt:
-            raise tell_interrupted(path) from None
+    try:
+        given = _data_beside(config_path, settings)
+        setup, resolved, data = set_up(settings, given)
+        folder = RunFolder.create(out, name=f"{settings.model.kind}-{_stem(data)}", force=force)
+        path = folder.path
+        say(f"training {_words(resolved, data)}, {int(setup.state.horizon)} updates; run folder {path}")
+        with Watch() as watch:
+            run = start(setup, resolved, data, folder, watch.report, watch.tick)
+        return conclude(run, data, path, as_json, draw=True)
+    except KeyboardInterrupt:
+        raise tell_interrupted(path) from None
 
 
 def resume_and_conclude(path: Path, epochs: int | None, updates: int | None, as_json: bool) -> int:
     """Go on with a run, and say how good its model is; the exit status."""
     keep_compiled_programs()
-    folder = RunFolder.open(path)
-    with saving_on_interrupt():
-        try:
-            data = rebuild.load_data_again(folder, read_settings(folder.read_config()))
-            with Watch() as watch:
-                run: Run = resume(
-                    path, epochs=epochs, updates=updates, data=data, reporter=watch.report, ticker=watch.tick
-                )
-            moved = watch.calls > 0
-            if not moved and run.reliable:
-                say(
-                    f"the run in {path} is finished and left as it is; --epochs N or --updates N goes further"
-                )
-            return conclude(run, data, path, as_json, draw=moved)
-        except KeyboardInterrupt:
-            raise tell_interrupted(path) from None
+    try:
+        folder = RunFolder.open(path)
+        data = rebuild.load_data_again(folder, read_settings(folder.read_config()))
+        with Watch() as watch:
+            run = resume(
+                path, epochs=epochs, updates=updates, data=data, reporter=watch.report, ticker=watch.tick
+            )
+        moved = watch.calls > 0
+        if not moved and run.reliable:
+            say(f"the run in {path} is finished and left as it is; --epochs N or --updates N goes further")
+        return conclude(run, data, path, as_json, draw=moved)
+    except KeyboardInterrupt:
+        raise tell_interrupted(path) from None
 
 
 def _data_beside(config_path: Path | None, settings: RunConfig) -> DataSet | None:

@@ -34,7 +34,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes, *, overwrite: bo
     """Writes ``data`` to ``path`` so that a crash leaves the old file or the new one, and returns the path written.
 
     A symbolic link is followed: the file it points to is replaced. ``fault`` is the kind of file, one of
-    ``faults.WRITERS``.
+    ``faults.WRITERS``, or another word for a file that no run depends on.
 
     Raises FileError when the file exists and ``overwrite`` is False, when its folder does not exist, or when the
     system refuses the write (disk full, no permission); in each case an older file is untouched.

@@ -97,7 +97,7 @@ class RunFolder:
                 folder = cls(path)
                 folder.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            if isinstance(error, FileError):
+            if isinstance(error, FileError | RunBusyError):
                 raise
             raise FileError(
                 f"cannot make the folder {path or parent}: {error.strerror or error}; choose another place (--out)"
@@ -114,12 +114,19 @@ class RunFolder:
 
     @classmethod
     def check_free(cls, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Raises FileError where ``create`` would refuse what is at ``path``; makes and changes nothing."""
+        """Raises what ``create`` would where it refuses what is at ``path``; makes and changes nothing."""
         folder = cls(path)
-        if folder.path.is_dir():
-            folder._refuse_contents(force)
-        elif folder.path.exists():
-            raise FileError(f"{path} is a file, not a folder; choose another name for the run")
+        try:
+            if folder.path.is_dir():
+                folder._refuse_contents(force)
+                if (folder.path / LOCK).exists():
+                    folder.lock().release()
+            elif folder.path.exists():
+                raise FileError(f"{path} is a file, not a folder; choose another name for the run")
+        except OSError as error:
+            if isinstance(error, FileError | RunBusyError):
+                raise
+            raise FileError(f"cannot read {path}: {error.strerror or error}; choose another place (--out)") from error
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> RunFolder:

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import harmonium as hm
+from tests.cli.conftest import Command
+
+KEYS = {"value", "stderr", "low", "high", "row_stderr", "kind", "reliable", "reason"}
+
+
+def test_a_run_is_scored_on_its_own_data(harmonium: Command, small_run: Path) -> None:
+    said = harmonium(f"evaluate {small_run} --json")
+    assert (said.status, said.err) == (0, "")
+    result = said.json
+    assert result["log_likelihood"].keys() >= KEYS
+    assert result["log_partition"].keys() >= KEYS
+    data = hm.load_data("bars-and-stripes:side=2")
+    model = hm.load_run(small_run).model
+    assert result["log_likelihood"]["value"] == hm.log_likelihood(model, data.test).value
+    assert result["log_partition"]["value"] == hm.log_partition(model).value
+    assert result["log_partition"]["row_stderr"] is None
+    assert (result["method"], result["n"]) == ("exact", 6)
+    assert result["data"] == {
+        "name": "bars-and-stripes:side=2",
+        "split": "test",
+        "fingerprint": data.fingerprint,
+        "binarization": "none",
+    }
+    assert result["model"]["kind"] == "RBM"
+
+
+def test_words_say_the_same(harmonium: Command, small_run: Path) -> None:
+    value = harmonium(f"evaluate {small_run} --json").json["log_likelihood"]["value"]
+    said = harmonium(f"evaluate {small_run} --split valid")
+    assert said.status == 0
+    assert said.out.startswith(f"valid log-likelihood: {value:.4f} nats per row, +- ")
+    assert "(exact)" in said.out
+
+
+def test_a_model_file_with_data(harmonium: Command, small_run: Path) -> None:
+    np.save("rows.npy", np.array([[0, 0, 1, 1], [1, 1, 1, 1]]))
+    said = harmonium(f"evaluate {small_run}/model.safetensors --data rows.npy --json")
+    assert said.json["n"] == 2
+    assert said.json["data"]["split"] == "train"
+    assert "no held-out rows" in said.err
+
+
+def test_one_row_has_no_error_over_rows(harmonium: Command, small_run: Path) -> None:
+    Path("row.csv").write_text("0,0,1,1\n")
+    said = harmonium(f"evaluate {small_run} --data row.csv")
+    assert said.status == 0
+    assert "nats per row, 1 row (exact)" in said.out
+    assert (
+        harmonium(f"evaluate {small_run} --data row.csv --json").json["log_likelihood"]["row_stderr"] is None
+    )
+
+
+def test_other_data_are_binarised_as_the_run_s_own(harmonium: Command) -> None:
+    levels = np.random.default_rng(0).integers(0, 17, (40, 4))
+    levels[0, 0] = 16
+    np.save("train.npy", levels)
+    np.save("dark.npy", levels // 2)
+    assert (
+        harmonium(
+            "train --data train.npy --binarize threshold --hidden 3 --chains 16 --updates 1 --out run"
+        ).status
+        == 0
+    )
+    result = harmonium("evaluate run --data dark.npy --json").json
+    assert result["data"]["binarization"] == "threshold 0.5 of 16"
+
+
+def test_an_unreliable_estimate_is_told_by_the_status(
+    harmonium: Command, small_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    doubtful = hm.Estimate(-3.0, stderr=0.5, reliable=False, reason="too few samples")
+    monkeypatch.setattr("harmonium.evaluate.likelihood.both_estimates", lambda *_, **__: (doubtful, doubtful))
+    said = harmonium(f"evaluate {small_run}")
+    assert said.status == 3
+    assert "test log-likelihood: -3.0000 nats per row [-3.9800, -2.0200]" in said.out
+    assert "not to be trusted: too few samples" in said.out
+    said = harmonium(f"evaluate {small_run} --json")
+    assert said.status == 3
+    assert said.json["log_likelihood"]["reliable"] is False
+
+
+def test_a_model_too_large_is_refused_with_the_number_of_bits(harmonium: Command) -> None:
+    hm.save(hm.RBM(30, 30, seed=0), "large.safetensors")
+    np.save("rows.npy", np.zeros((2, 30), np.uint8))
+    said = harmonium("evaluate large.safetensors --data rows.npy")
+    assert (said.status, said.out) == (2, "")
+    assert "2**30 states" in said.err
+    assert "--bit-budget 30" in said.err
+    hm.save(hm.RBM(30, 5, seed=0), "small.safetensors")
+    assert harmonium("evaluate small.safetensors --data rows.npy --bit-budget 4").status == 2
+    assert harmonium("evaluate small.safetensors --data rows.npy --bit-budget 5").status == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("nowhere", "there is no nowhere"),
+        ("folder", "is not a run folder"),
+        ("text.safetensors", "text.safetensors"),
+        ("{run}/model.safetensors", "add --data"),
+        ("{run} --split tests", "there is no split 'tests'"),
+        ("{run} --method ais", "no method is called 'ais'"),
+        ("{run} --data wide.npy", "have 5 columns but the model has 4"),
+        ("{run} --data wide.npy --split test", "has no test split"),
+        ("{run} --binarize threshold", "name the data too"),
+    ],
+)
+def test_bad_input(harmonium: Command, small_run: Path, line: str, message: str) -> None:
+    Path("folder").mkdir()
+    Path("text.safetensors").write_text("hello, this is text")
+    np.save("wide.npy", np.zeros((2, 5), np.uint8))
+    said = harmonium(f"evaluate {line.format(run=small_run)}")
+    assert (said.status, said.out) == (2, "")
+    assert said.err.startswith("error: ")
+    assert len(said.err.splitlines()) == 1
+    assert message in said.err
+
+
+def test_a_run_whose_data_have_changed_is_not_scored(harmonium: Command) -> None:
+    np.save("rows.npy", np.tile(np.eye(4, dtype=np.uint8), (10, 1)))
+    assert harmonium("train --data rows.npy --hidden 3 --chains 16 --updates 1 --out run").status == 0
+    np.save("rows.npy", 1 - np.tile(np.eye(4, dtype=np.uint8), (10, 1)))
+    said = harmonium("evaluate run")
+    assert said.status == 2
+    assert "fingerprint" in said.err
