@@ -13,7 +13,7 @@ from harmonium.cli.progress import Watch
 from tests.cli.conftest import Command
 
 START = [sys.executable, "-c", "import sys; from harmonium.cli.main import run; sys.exit(run())"]
-LONG = "--data bars-and-stripes:side=3 --hidden 6 --updates 16000 --chains 64 --seed 3"
+LONG = "--data bars-and-stripes:side=3 --hidden 6 --updates 24000 --chains 64 --seed 3"
 
 
 def contents(folder: Path) -> dict[str, str]:

@@ -132,7 +132,7 @@ def test_grey_data_are_scored_on_one_draw(harmonium: Command) -> None:
     assert said.status == 0
     drawn = hm.log_likelihood(hm.load_run("run").model, hm.load_data("grey.npy", binarize="stochastic")).value
     assert said.json["log_likelihood"]["value"] == drawn
-    assert said.json["data"]["binarization"] == "drawn once with seed 0"
+    assert said.json["data"]["binarization"] == "stochastic, drawn once with seed 0"
     assert "drawn to bits once" in said.err
     assert "no held-out rows" in said.err
     evaluated = harmonium("evaluate run --json")

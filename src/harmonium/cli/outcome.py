@@ -87,7 +87,9 @@ def describe_split(data: DataSet, split: str) -> dict[str, Any]:
         "name": data.name,
         "split": split,
         "fingerprint": data.fingerprint,
-        "binarization": "drawn once with seed 0" if data.binarization == "stochastic" else data.binarization,
+        "binarization": "stochastic, drawn once with seed 0"
+        if data.binarization == "stochastic"
+        else data.binarization,
     }
 
 

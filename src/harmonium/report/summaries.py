@@ -85,11 +85,12 @@ def summarise_run(path: str | os.PathLike[str]) -> dict[str, Any]:
     run = load_run(path)
     _, about = load_described(folder.model_path)
     timing = folder.read_timing()
+    reported = run.history[-1]["index"] if run.history else 0
     return {
         "path": str(folder.path),
         "finished": run.finished,
-        "updates": about.get("updates"),
-        "horizon": about.get("horizon"),
+        "updates": about.get("updates", reported),
+        "horizon": about.get("horizon", reported),
         "reliable": run.reliable,
         "reason": run.reason,
         "metrics": run.history[-1] if run.history else None,
