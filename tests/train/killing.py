@@ -210,7 +210,8 @@ def run_attempt(name: str, path: Path, blow: Blow = UNHARMED) -> int:
             for seconds, number in blow.signals:
                 process.join(seconds)
                 if process.pid is not None and process.is_alive():
-                    os.kill(process.pid, number)
+                    with suppress(ProcessLookupError):  # it may have ended in this very moment
+                        os.kill(process.pid, number)
         process.join(120)
         if process.exitcode is None:
             raise RunLostError(f"an attempt at {name!r} did not end within two minutes: {blow}", [])
