@@ -83,7 +83,8 @@ class Drive:
         with patient_interrupts() as interrupt_here:
             try:
                 if int(self.state.index) == 0 and not self.history:
-                    self._tell(*self._report(self.state, self.setup.monitor.health(self.state)))
+                    record = self._record(self.state, self.setup.monitor.health(self.state))
+                    self._tell(*self._report(record))
                 while int(self.state.index) < int(self.state.horizon) and self.fault is None:
                     interrupt_here()
                     self._advance()
@@ -129,13 +130,16 @@ class Drive:
             self.setup.trainer, before, self.setup.feed, *_padded(chunk, order, real, epochs), count
         )
         health = self.setup.monitor.health(after)
-        fault = self.setup.monitor.fault(health)
-        if fault is not None:
-            self._handle(fault, before, index + count)
-            return
         done = index + count
-        due = done == horizon or (done // chunk) % chunks_per_report(after) == 0
-        report = self._report(after, health) if due else None
+        fault = self.setup.monitor.fault(health)
+        record = None
+        if fault is None and (done == horizon or (done // chunk) % chunks_per_report(after) == 0):
+            record = self._record(after, health)
+            fault = self.setup.monitor.fault_of_likelihood(record)
+        if fault is not None:
+            self._handle(fault, before, done)
+            return
+        report = None if record is None else self._report(record)
         # Only now, when all lines up to it are in the logs: an interrupt in the middle of the report must save the
         # state of before, or the resumed run would lack the line.
         self.state = after
@@ -160,18 +164,22 @@ class Drive:
             "the model of before is kept: train with a smaller learning rate or on_divergence='halve'"
         )
 
-    def _report(self, state: TrainState, health: Health) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Write what is to be said of a state to the history and the logs."""
-        index = int(state.index)
+    def _record(self, state: TrainState, health: Health) -> dict[str, Any]:
+        """What is to be said of a state."""
         rate = self.setup.trainer.schedule.rate(state.index, state.start, state.horizon) * state.rate_scale
-        record = self.setup.monitor.record(state, health, float(rate), index / self.setup.order.per_epoch)
+        epoch = int(state.index) / self.setup.order.per_epoch
+        return self.setup.monitor.record(state, health, float(rate), epoch)
+
+    def _report(self, record: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Write a record, and the time it came at, to the history and the logs."""
+        index = record["index"]
         seconds = time.monotonic() - self._began
         made = index - self._began_index
         timing = {
             "index": index,
             "seconds": round(seconds, 3),
             "updates_per_second": round(made / seconds, 1) if made else None,
-            "seconds_left": round(seconds / made * (int(state.horizon) - index), 1) if made else None,
+            "seconds_left": round(seconds / made * (int(self.state.horizon) - index), 1) if made else None,
         }
         if self.folder is not None:
             self.folder.append_metrics(record)

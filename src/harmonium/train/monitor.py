@@ -28,6 +28,7 @@ _PROBE_ROWS = 128
 _SCORED_ROWS = 2000
 _PROBE_STREAM = 200
 _WORST_GAP = 4.0
+_WORST_LIKELIHOOD = 2.0
 
 
 class Health(NamedTuple):
@@ -78,6 +79,14 @@ class Monitor:
                 f"more than {worst:.3g}"
             )
         return None
+
+    def fault_of_likelihood(self, record: dict[str, Any]) -> str | None:
+        """Why a report shows that the run has diverged: the training rows are beyond doubt worse than coin flips."""
+        worst = -_WORST_LIKELIHOOD * self.probe.shape[1] * math.log(2)
+        found = record.get("log_likelihood_train")
+        if found is None or found >= worst:
+            return None
+        return f"the mean log-likelihood of the training rows is {found:.4g} nats, below {worst:.4g}"
 
     def record(self, state: TrainState, health: Health, rate: float, epoch: float) -> dict[str, Any]:
         """One line of metrics."""
