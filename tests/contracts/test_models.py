@@ -232,6 +232,11 @@ def test_configurations_that_do_not_fit_are_refused(name: str) -> None:
         model.energy(rows[:-1])
     with pytest.raises(SettingError, match=r"layer 0 has .* units, got an array of shape"):
         model.energy((np.ones((2, 9), np.float32), *rows[1:]))
+    for side in (0, 1):
+        with pytest.raises(
+            SettingError, match=rf"side {side} of this .* got {len(model.sides[side]) + 1} arrays"
+        ):
+            model.marginal_energy(side, (*(rows[i] for i in model.sides[side]), rows[0]))
 
 
 @pytest.mark.parametrize(

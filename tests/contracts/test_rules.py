@@ -15,7 +15,7 @@ from harmonium.inference.exact import Exact
 from harmonium.numerics.precision import as_single
 from harmonium.numerics.random import Noise
 from harmonium.rules.contrastive import Contrastive, ContrastiveState
-from harmonium.samplers.gibbs import Gibbs
+from harmonium.samplers.gibbs import Gibbs, GibbsState
 from harmonium.typing import Batch, Step
 from tests.contracts.cases import RULES, model_of, table_of, visible_kernel
 from tests.contracts.machines import wave_vector
@@ -227,6 +227,28 @@ def test_one_row_and_one_hidden_unit() -> None:
         gradient, _ = gradient_of(rule, "rbm of one by one", 0, np.ones((1, 1)), chains=chains)
         assert gradient.shape == (3,)
         assert np.isfinite(gradient).all()
+
+
+@small
+@pytest.mark.parametrize("size", [0.0, 200.0])
+def test_weights_of_nothing_and_of_two_hundred_in_single_precision(name: str, size: float) -> None:
+    """The gradient is finite, and that of float64 on the same random words."""
+    rows, chains, answers = some_rows(7), small_chains(), []
+    signs = np.where(np.indices((4, 3)).sum(axis=0) % 2 == 0, 1.0, -1.0)
+    for double in (False, True):
+        dtype = np.float64 if double else np.float32
+        with jax.enable_x64(double):
+            arrays = (size * signs, wave_vector(4), wave_vector(3, 1.0))
+            model = hm.RBM.from_arrays(*(part.astype(dtype) for part in arrays))
+            sampler = None
+            if SMALL[name].persistent:
+                sampler = GibbsState(tuple(jnp.asarray(layer, dtype) for layer in chains))
+            batch = Batch(x=jnp.asarray(rows, dtype))
+            gradient, _ = program(SMALL[name])(model, step_of(0), ContrastiveState(sampler, None), batch)
+            assert gradient.dtype == dtype
+            answers.append(np.asarray(gradient))
+    assert np.isfinite(answers).all()
+    np.testing.assert_allclose(answers[0], answers[1], atol=1e-6)
 
 
 def test_chains_do_not_know_the_batch() -> None:

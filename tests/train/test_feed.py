@@ -66,9 +66,9 @@ def test_a_batch_is_the_rows_with_their_weights() -> None:
     assert feed.rows.dtype == jnp.uint8
     assert plain.weight is None
     np.testing.assert_array_equal(feed.batch(chosen, real, jnp.int32(0), FLOAT32).weight, [1, 1, 0])
-    weighted = Feed(jnp.asarray(data), jnp.arange(6.0), None)
-    np.testing.assert_array_equal(weighted.batch(chosen, None, jnp.int32(0), FLOAT32).weight, [4, 1, 0])
-    np.testing.assert_array_equal(weighted.batch(chosen, real, jnp.int32(0), FLOAT32).weight, [4, 1, 0])
+    weighted = Feed(jnp.asarray(data), jnp.arange(6.0) + 1, None)
+    np.testing.assert_array_equal(weighted.batch(chosen, None, jnp.int32(0), FLOAT32).weight, [5, 2, 1])
+    np.testing.assert_array_equal(weighted.batch(chosen, real, jnp.int32(0), FLOAT32).weight, [5, 2, 0])
 
 
 @pytest.mark.parametrize("support", [(0.0, 1.0), (-1.0, 1.0)])

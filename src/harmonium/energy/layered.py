@@ -60,6 +60,11 @@ class AbstractLayered(AbstractBipartite):
         ``layers`` are those of the side in order; ``side`` 0 holds the visible layer. For an RBM, side 0 gives the
         free energy of the visible units and side 1 that of the hidden ones, with the same partition function.
         """
+        if len(layers) != len(self.sides[side]):
+            raise SettingError(
+                f"side {side} of this {type(self).__name__} consists of the layers {list(self.sides[side])}, got "
+                f"{len(layers)} arrays; pass one for each of them"
+            )
         configuration: list[Array] = [jnp.zeros(0)] * len(self.units)
         for index, layer in zip(self.sides[side], layers, strict=True):
             configuration[index] = self._as_float(layer)
