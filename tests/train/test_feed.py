@@ -44,6 +44,26 @@ def test_epochs_are_shuffled_anew_and_by_the_key_alone() -> None:
     assert (order_of(200, 50, seed=1).rows(0, 8)[0] != rows).any()
 
 
+def test_permutations_of_different_epochs_are_independent() -> None:
+    """Places of a row in different epochs do not depend on each other, by rank correlation and by shared batches.
+
+    Were the words of an epoch's generator those of the epoch before, some places on, the correlation would be 0.74 and
+    a row would meet its old batch 7 times as often.
+    """
+    count, batch_size, epochs = 1400, 100, 40
+    order = order_of(count, batch_size)
+    rows, _, _ = order.rows(0, epochs * order.per_epoch)
+    places = np.argsort(rows.reshape(epochs, count), axis=1)
+    for lag in (1, 2, 3):
+        pairs = list(zip(places, places[lag:], strict=False))
+        correlations = [np.corrcoef(one, other)[0, 1] for one, other in pairs]
+        z = np.mean(correlations) * np.sqrt((count - 1) * len(pairs))
+        assert 2 * scipy.stats.norm.sf(abs(z)) > FALSE_ALARM
+        shared = sum(int((one // batch_size == other // batch_size).sum()) for one, other in pairs)
+        chance = 1 / order.per_epoch
+        assert scipy.stats.binomtest(shared, count * len(pairs), chance).pvalue > FALSE_ALARM
+
+
 def test_any_stretch_of_updates_is_part_of_one_order() -> None:
     """What a resumed run asks for in the middle is what the unbroken run had there."""
     order = order_of(23, 5)
