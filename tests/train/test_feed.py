@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from harmonium.numerics.random import key_words, update_words
+from harmonium.train import feed, setup
 from harmonium.train.feed import Feed, Order, binarization_words
 from tests.contracts.tables import FALSE_ALARM
 
@@ -79,25 +81,37 @@ def test_any_stretch_of_updates_is_part_of_one_order() -> None:
 def test_a_batch_is_the_rows_with_their_weights() -> None:
     data = np.arange(12, dtype=np.uint8).reshape(6, 2) % 2
     chosen, real = jnp.array([4, 1, 0]), jnp.array([1.0, 1.0, 0.0])
-    feed = Feed(jnp.asarray(data), None, None)
-    plain = feed.batch(chosen, None, jnp.int32(0), FLOAT32)
+    rows = Feed(jnp.asarray(data), None, None)
+    plain = rows.batch(chosen, None, jnp.int32(0), FLOAT32)
     np.testing.assert_array_equal(plain.x, data[[4, 1, 0]])
     assert plain.x.dtype == jnp.float32
-    assert feed.rows.dtype == jnp.uint8
+    assert rows.rows.dtype == jnp.uint8
     assert plain.weight is None
-    np.testing.assert_array_equal(feed.batch(chosen, real, jnp.int32(0), FLOAT32).weight, [1, 1, 0])
+    np.testing.assert_array_equal(rows.batch(chosen, real, jnp.int32(0), FLOAT32).weight, [1, 1, 0])
     weighted = Feed(jnp.asarray(data), jnp.arange(6.0) + 1, None)
     np.testing.assert_array_equal(weighted.batch(chosen, None, jnp.int32(0), FLOAT32).weight, [5, 2, 1])
     np.testing.assert_array_equal(weighted.batch(chosen, real, jnp.int32(0), FLOAT32).weight, [5, 2, 0])
+
+
+def test_nothing_of_a_run_shares_its_words_with_an_update() -> None:
+    """Start, shared coins, order and grey levels are folded into the base key beyond the index of any update."""
+    tags = (setup._INIT_TAG, setup._SHARED_TAG, feed._ORDER_TAG, feed._BINARIZATION_TAG)
+    assert len(set(tags)) == 4
+    assert all(2**31 <= tag < 2**32 for tag in tags)
+    key = jax.random.key(0)
+    taken = [key_words(jax.random.fold_in(key, tag)) for tag in tags]
+    assert np.array_equal(binarization_words(key), taken[3])
+    low = update_words(key, jnp.array([tag - 2**31 for tag in tags], jnp.int32))
+    assert len({tuple(np.asarray(words).tolist()) for words in (*taken, *low)}) == 8
 
 
 @pytest.mark.parametrize("support", [(0.0, 1.0), (-1.0, 1.0)])
 def test_grey_levels_are_drawn_anew_in_every_epoch(support: tuple[float, float]) -> None:
     """Bits have the grey level as their probability, independently by row and epoch, whatever batch they are in."""
     grey = np.tile(np.array([0.0, 0.1, 0.5, 1.0], np.float32), (20_000, 1))
-    feed = Feed(jnp.asarray(grey), None, binarization_words(jax.random.key(0)), support)
+    rows = Feed(jnp.asarray(grey), None, binarization_words(jax.random.key(0)), support)
     everything = jnp.arange(len(grey))
-    one, two = (np.asarray(feed.batch(everything, None, jnp.int32(epoch), FLOAT32).x) for epoch in (0, 1))
+    one, two = (np.asarray(rows.batch(everything, None, jnp.int32(epoch), FLOAT32).x) for epoch in (0, 1))
     assert set(np.unique(one)) == set(support)
     for bits in (one, two):
         for column, level in enumerate((0.0, 0.1, 0.5, 1.0)):
@@ -105,5 +119,5 @@ def test_grey_levels_are_drawn_anew_in_every_epoch(support: tuple[float, float])
             assert scipy.stats.binomtest(ups, len(grey), level).pvalue > FALSE_ALARM
     agreeing = int((one[:, 2] == two[:, 2]).sum())
     assert scipy.stats.binomtest(agreeing, len(grey), 0.5).pvalue > FALSE_ALARM
-    again = np.asarray(feed.batch(jnp.array([19_999, 3]), None, jnp.int32(1), FLOAT32).x)
+    again = np.asarray(rows.batch(jnp.array([19_999, 3]), None, jnp.int32(1), FLOAT32).x)
     np.testing.assert_array_equal(again, two[[19_999, 3]])

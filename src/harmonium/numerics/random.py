@@ -22,6 +22,9 @@ _STREAM_BITS = 8
 _DRAW_LIMIT = 1 << (32 - _STREAM_BITS)
 _FOLD_STREAM = (1 << _STREAM_BITS) - 1
 
+BEYOND_UPDATES = 1 << 31
+"""Indices of updates stay below; whatever else is folded into a run's key lies from here on, so that no words recur."""
+
 
 def threefry2x32(
     key: tuple[Array, Array], counter: tuple[Array, Array]

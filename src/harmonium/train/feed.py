@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Num
 
-from harmonium.numerics.random import Noise, uniform
+from harmonium.numerics.random import BEYOND_UPDATES, Noise, uniform
 from harmonium.typing import Batch, Words
 
-_ORDER_TAG = 0x0DE5
-_BINARIZATION_TAG = 0xB1BA
+_ORDER_TAG = BEYOND_UPDATES | 0x0DE5
+_BINARIZATION_TAG = BEYOND_UPDATES | 0xB1BA
 
 
 class Feed(eqx.Module):

@@ -20,7 +20,7 @@ from harmonium.errors import SettingError
 from harmonium.evaluate.likelihood import visible_rows
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.precision import as_single
-from harmonium.numerics.random import key_words
+from harmonium.numerics.random import BEYOND_UPDATES, key_words
 from harmonium.rules.base import AbstractRule
 from harmonium.train.config import TrainConfig
 from harmonium.train.feed import Feed, Order, binarization_words
@@ -39,8 +39,8 @@ DEFAULT_ADAPTIVE_RATE = 0.01
 
 DEFAULT_UPDATES = 10_000
 
-_INIT_TAG = 0x1217
-_SHARED_TAG = 0x5A4ED
+_INIT_TAG = BEYOND_UPDATES | 0x1217
+_SHARED_TAG = BEYOND_UPDATES | 0x5A4ED
 _LONGEST_CHUNK = 5000
 _SHORTEST_CHUNK = 100
 _CHUNK_OPERATIONS = 2e10
