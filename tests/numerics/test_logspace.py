@@ -66,7 +66,7 @@ def test_softplus_sum_in_double_precision() -> None:
         slope = np.asarray(jax.grad(softplus_sum)(jnp.asarray(field[0])))
         np.testing.assert_allclose(slope, 1 / (1 + np.exp(-field[0])), atol=1e-15)
         # The second derivative, which the pull-back of a trained surrogate needs.
-        curvature = np.asarray(jax.jacfwd(jax.grad(softplus_sum))(jnp.asarray(field[0, :3])))
+        curvature = np.asarray(jax.jit(jax.jacfwd(jax.grad(softplus_sum)))(jnp.asarray(field[0, :3])))
         on = 1 / (1 + np.exp(-field[0, :3]))
         np.testing.assert_allclose(curvature, np.diag(on * (1 - on)), atol=1e-15)
 

@@ -17,8 +17,6 @@ ROWS = table_of("rbm").draw(12, table_of("rbm").law(), seed=1)[0].astype(np.floa
 RULES = {"pcd": hm.PCD(chains=20, offset_rate=0.25), "cd": hm.CD(2, offset_rate=0.25)}
 SETTINGS = {
     "plain": {},
-    "momentum": {"momentum": 0.5},
-    "decay": {"weight_decay": 0.125},
     "momentum and decay": {"momentum": 0.5, "weight_decay": 0.125},
 }
 CHUNKS = (3, 2)
