@@ -78,7 +78,7 @@ def campaign(wanted: Counter[str], generator: random.Random, scenarios: list[str
         print(f"{count:5d}  {place}")
     print(f"{runs} runs, {time.monotonic() - started:.0f} s")
     for name, count in wanted.items():
-        print(f"{identical[name]} of {count} bit-identical after a {name}")
+        print(f"{identical[name]} of {count} {name}s bit-identical")
     return 0 if identical == wanted else 1
 
 
