@@ -9,6 +9,7 @@ import pytest
 import harmonium as hm
 from harmonium.energy.rbm import RBM
 from harmonium.errors import BudgetError, DataError, SettingError
+from harmonium.evaluate import likelihood
 from harmonium.evaluate.estimate import Estimate, Kind
 from harmonium.evaluate.exact import exact_log_partition, plan_enumeration
 from tests.contracts.cases import EVALUATORS, MODELS, model_of, table_of
@@ -240,6 +241,28 @@ def test_a_log_likelihood_turns_the_direction_of_its_partition_function() -> Non
         assert difference.stderr == 0.5
         assert not difference.reliable
         assert "few runs" in str(difference)
+
+
+@pytest.mark.parametrize("rows", [False, True])
+@pytest.mark.parametrize("kind", [Kind.STOCHASTIC_LOWER, Kind.STOCHASTIC_UPPER, Kind.LOWER, Kind.UNBIASED])
+def test_a_likelihood_of_each_row_has_the_direction_of_their_mean(
+    kind: Kind, rows: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Free energies are exact whatever the partition function is."""
+    monkeypatch.setattr(likelihood, "log_partition", lambda *_, **__: Estimate(3.0, stderr=0.5, kind=kind))
+    estimate = hm.log_likelihood(model_of("rbm"), rows_of("rbm"), rows=rows)
+    assert estimate.kind == kind.negated()
+    if rows:
+        assert estimate[0].kind == kind.negated()
+
+
+def test_errors_over_rows_add_in_squares_too() -> None:
+    """A difference of two means over rows is not as sure as one of them."""
+    one, other = Estimate(-3.0, row_stderr=0.3), Estimate(-5.0, row_stderr=0.4)
+    assert (one - other).row_stderr == pytest.approx(0.5)
+    assert (other + one).row_stderr == pytest.approx(0.5)
+    assert (one - 2.0).row_stderr == (Estimate(2.0) - one).row_stderr == 0.3
+    assert math.isnan((Estimate(1.0) + Estimate(2.0)).row_stderr)
 
 
 def test_errors_add_in_squares_and_numbers_stay_plain() -> None:

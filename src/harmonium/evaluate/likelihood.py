@@ -62,7 +62,7 @@ def both_estimates(
     visible = visible_rows(model, data)
     partition = log_partition(model, method, seed=seed, bit_budget=bit_budget)
     scores = unnormalised_log_probability(model, visible)
-    mean = Estimate(value=scores, kind=partition.kind) if rows else mean_over_rows(scores)
+    mean = Estimate(value=scores) if rows else mean_over_rows(scores)
     return mean - partition, partition
 
 
