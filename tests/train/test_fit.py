@@ -10,6 +10,8 @@ import pytest
 import harmonium as hm
 from harmonium.errors import DataError, SettingError
 from harmonium.train import drive
+from harmonium.train.setup import biases_from_data
+from harmonium.units.kinds import unit_class
 from tests.contracts.machines import wave_rbm
 
 BEST_3X3 = -2.599301927
@@ -159,6 +161,19 @@ def test_the_model_that_was_given_is_not_changed() -> None:
     trained(model, PATTERN, **WHOLE)
     for before, after in zip(copies, jax.tree.leaves(model), strict=True):
         np.testing.assert_array_equal(before, after)
+
+
+@pytest.mark.parametrize("kind", ["bernoulli", "spin"])
+def test_first_biases_are_finite_for_any_number_of_rows(kind: str) -> None:
+    """The odds of a constant column are those of its rows and one more against one, also beyond float32."""
+    units = unit_class(kind)
+    low, high = units.support
+    for count in (3, 10**5, 2**26):
+        model = hm.RBM(units(3), 2, weights=np.zeros((3, 2), np.float32))
+        mean = np.array([low, high, (low + high) / 2], np.float32)
+        bias = biases_from_data(model, mean, count).parameters()["visible_bias"]
+        odds = np.log(np.array([1 / (count + 1), count + 1, 1.0]))
+        np.testing.assert_allclose(bias, odds / (high - low), rtol=1e-6)
 
 
 def test_only_a_fresh_model_starts_at_the_marginals() -> None:
