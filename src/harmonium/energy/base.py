@@ -72,6 +72,18 @@ class AbstractBipartite(AbstractEnergyModel):
         """Energy of one side with the other side summed out exactly, in nats."""
 
 
+def check_model(model: Any) -> None:
+    """Raise `SettingError` unless this is a model; a trained run is told to pass the model in it."""
+    if isinstance(model, type) or not isinstance(model, AbstractEnergyModel):
+        cure = (
+            "pass run.model"
+            if hasattr(model, "model")
+            else "pass the model first, then what it is to work on"
+        )
+        what = model.__name__ if isinstance(model, type) else type(model).__name__
+        raise SettingError(f"a model such as hm.RBM(64, 16) is needed, got {what}; {cure}")
+
+
 def as_bipartite(model: AbstractEnergyModel, what: str) -> AbstractBipartite:
     """The model itself, known to have two sides; raises `SettingError` with ``what`` needs it otherwise."""
     if not isinstance(model, AbstractBipartite):

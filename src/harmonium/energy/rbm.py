@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from harmonium.energy.couplings.dense import Dense
 from harmonium.energy.layered import AbstractLayered
 from harmonium.errors import SettingError
+from harmonium.numerics.whole import is_number, seed_number
 from harmonium.units.base import AbstractUnits, check_size
 from harmonium.units.bernoulli import Bernoulli
 from harmonium.units.kinds import unit_class
@@ -33,7 +34,7 @@ class RBM(AbstractLayered):
     are those given (visible by hidden) or ``weight_scale`` times standard normal numbers of ``seed``; biases are as
     the layers have them (zero for sizes).
 
-    Raises `SettingError` for sizes below one. Source: the chapter, RBM energy and conditionals; the printed
+    Raises `SettingError` for sizes below one and for a seed or a ``weight_scale`` out of range. Source: the chapter, RBM energy and conditionals; the printed
     conditional :math:`\prod_j \sigma(c_j + v^\top W_{:j})` holds for all-ones only, the right form carries
     :math:`2h_j - 1`.
 
@@ -60,7 +61,11 @@ class RBM(AbstractLayered):
         )
         shape = (layers[1].size, layers[0].size)
         if weights is None:
-            kernel = weight_scale * jax.random.normal(jax.random.key(seed), shape, jnp.float32)
+            if not is_number(weight_scale) or not 0 <= weight_scale < float("inf"):
+                raise SettingError(
+                    f"weight_scale must be a finite number of at least 0, got {weight_scale!r}; pass e.g. 0.01"
+                )
+            kernel = weight_scale * jax.random.normal(jax.random.key(seed_number(seed)), shape, jnp.float32)
         else:
             kernel = np.ascontiguousarray(weights.T) if isinstance(weights, np.ndarray) else weights.T
         if kernel.shape != shape:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from harmonium.data.base import DataSet
 from harmonium.data.binarization import draw_binary
+from harmonium.data.frames import is_frame, is_sparse
+from harmonium.data.load import load_data
 from harmonium.data.support import encode
-from harmonium.energy.base import AbstractBipartite
+from harmonium.energy.base import AbstractBipartite, check_model
 from harmonium.errors import SettingError
 from harmonium.evaluate.estimate import Estimate
 from harmonium.evaluate.exact import exact_log_partition, unnormalised_log_probability
 from harmonium.numerics.enumerate import BIT_BUDGET
+from harmonium.numerics.whole import seed_number, whole_number
 
 METHODS = ("auto", "exact")
 
@@ -31,7 +36,7 @@ def log_likelihood(
     r"""Mean log-likelihood of rows, :math:`\frac{1}{n}\sum_t \log p(v_t)` with :math:`\log p(v) = -F(v) - \log Z`.
 
     In nats per row, computed in float64 from the parameters as they are. ``data`` is an array of rows, a sparse
-    matrix, a data frame, or a `DataSet`, whose test split (else its training rows) is then taken. With ``rows=True``
+    matrix, a data frame, or a name, a path or a `DataSet`, whose test split (else its training rows) is then taken. With ``rows=True``
     the estimate holds one value per row.
 
     ``method`` is "exact" (enumerate the smaller side) or "auto" (the same, when the model is small enough).
@@ -58,6 +63,7 @@ def both_estimates(
     bit_budget: int = BIT_BUDGET,
 ) -> tuple[Estimate, Estimate]:
     """`log_likelihood` and the `log_partition` that it rests on, for the price of one."""
+    check_model(model)
     check_method(method)
     visible = visible_rows(model, data)
     partition = log_partition(model, method, seed=seed, bit_budget=bit_budget)
@@ -84,7 +90,10 @@ def log_partition(
     >>> log_partition(RBM.from_arrays(np.zeros((3, 2)), np.zeros(3), np.zeros(2))).value  # 5 log 2
     3.465735902799...
     """
+    check_model(model)
     check_method(method)
+    seed_number(seed)
+    whole_number(bit_budget, "bit_budget must be a whole number of at least 0", least=0)
     return exact_log_partition(model, bit_budget)
 
 
@@ -101,6 +110,8 @@ def visible_rows(model: AbstractBipartite, data: Any, split: str | None = None) 
     in every epoch are drawn once, by ``draw_binary(rows, 0)``, so that a result can be had again.
     """
     units = model.units[model.observed[0]]
+    if isinstance(data, str | os.PathLike | Mapping) or is_sparse(data) or is_frame(data):
+        data = load_data(data)
     if not isinstance(data, DataSet):
         return encode(data, units.support, "the rows", width=units.size).rows
     split = split or ("train" if data.test is None else "test")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from harmonium.energy.base import AbstractEnergyModel, as_bipartite
@@ -12,6 +13,7 @@ from harmonium.errors import SettingError
 from harmonium.inference.base import AbstractInference
 from harmonium.inference.exact import Exact
 from harmonium.numerics.random import Noise
+from harmonium.numerics.whole import is_number, whole_number
 from harmonium.rules.base import AbstractRule, RuleInfo
 from harmonium.samplers.base import AbstractSampler, AbstractSamplerState, resting_particles
 from harmonium.samplers.gibbs import Gibbs
@@ -20,6 +22,16 @@ from harmonium.typing import Batch, Configuration, Step, Words
 # Streams of a rule; the lower ones belong to its sampler.
 _COMPLETION_STREAM = 101
 _INFERENCE_STREAM = 102
+
+
+def _checked_chains(count: int | None) -> int | None:
+    if count is None:
+        return None
+    return whole_number(count, "chains must be a whole number of at least 1", "pass e.g. 100")
+
+
+def _checked_burn_in(sweeps: int) -> int:
+    return whole_number(sweeps, "burn_in must be a whole number of at least 0", "pass e.g. 20", least=0)
 
 
 class ContrastiveState(eqx.Module):
@@ -49,20 +61,17 @@ class Contrastive(AbstractRule):
     sampler: AbstractSampler
     inference: AbstractInference
     persistent: bool
-    chains_count: int | None = None
+    chains_count: int | None = eqx.field(default=None, converter=_checked_chains)
     centred: bool = True
     offset_rate: float = 0.01
-    burn_in: int = 20
+    burn_in: int = eqx.field(default=20, converter=_checked_burn_in)
 
     def __check_init__(self):
-        count = self.chains_count
-        if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
+        if not isinstance(self.centred, bool | np.bool_):
+            raise SettingError(f"centred must be True or False, got {self.centred!r}; pass one of them")
+        if not is_number(self.offset_rate) or not 0 <= self.offset_rate <= 1:
             raise SettingError(
-                f"persistent training needs at least one chain, got chains={count!r}; pass e.g. 100"
-            )
-        if not 0 <= self.offset_rate <= 1:
-            raise SettingError(
-                f"offset_rate is a fraction from 0 to 1, got {self.offset_rate}; pass e.g. 0.01"
+                f"offset_rate is a fraction from 0 to 1, got {self.offset_rate!r}; pass e.g. 0.01"
             )
 
     def init(self, words: Words, model: AbstractEnergyModel, batch: Batch) -> ContrastiveState:

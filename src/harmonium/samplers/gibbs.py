@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import equinox as eqx
 import jax
 
 from harmonium.energy.base import AbstractEnergyModel
-from harmonium.errors import SettingError
 from harmonium.numerics.random import Noise
+from harmonium.numerics.whole import whole_number
 from harmonium.samplers.base import AbstractSampler, AbstractSamplerState, SamplerInfo
 from harmonium.typing import Clamp, Configuration, Words
+
+
+def _checked_steps(steps: int) -> int:
+    return whole_number(
+        steps, "steps, the sweeps per step of Gibbs sampling, must be a whole number of at least 1"
+    )
 
 
 class GibbsState(AbstractSamplerState):
@@ -25,14 +32,8 @@ class Gibbs(AbstractSampler):
     Gibbs chain of the RBM.
     """
 
-    steps: int = 1
+    steps: int = eqx.field(default=1, converter=_checked_steps)
     clamp: Clamp | None = None
-
-    def __check_init__(self):
-        if isinstance(self.steps, bool) or not isinstance(self.steps, int) or self.steps < 1:
-            raise SettingError(
-                f"Gibbs sampling needs at least one sweep per step, got steps={self.steps!r}; pass 1"
-            )
 
     def init(self, words: Words, model: AbstractEnergyModel, particles: Configuration) -> GibbsState:
         return GibbsState(particles)

@@ -10,11 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from harmonium.energy.base import AbstractEnergyModel
+from harmonium.energy.base import AbstractEnergyModel, check_model
 from harmonium.errors import DataError, SettingError
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.precision import as_single
 from harmonium.numerics.random import Noise, key_words
+from harmonium.numerics.whole import seed_number, whole_number
 from harmonium.samplers.base import AbstractSampler, resting_particles
 from harmonium.samplers.gibbs import Gibbs
 from harmonium.typing import Words
@@ -47,21 +48,24 @@ def sample(
     >>> sample(free, 2, steps=10, clamp=[1, np.nan, 0])[:, [0, 2]].tolist()
     [[1, 0], [1, 0]]
     """
-    for name, value in (("n", n), ("steps", steps)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise SettingError(f"{name} must be a whole number of at least 1, got {value!r}")
+    check_model(model)
+    n = whole_number(n, "n must be a whole number of at least 1")
+    steps = whole_number(steps, "steps must be a whole number of at least 1")
+    seed = seed_number(seed)
+    if sampler is not None and not isinstance(sampler, AbstractSampler):
+        raise SettingError(
+            f"a sampler such as Gibbs() is needed, got {sampler!r}; leave sampler out for Gibbs sampling"
+        )
     if steps >= _MOST_STEPS:
         raise SettingError(
             f"steps must be below {_MOST_STEPS}, got {steps}; draw again from another seed instead"
         )
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise SettingError(f"seed must be a whole number of at least 0, got {seed!r}")
     single = as_single(model)
-    values, held = _clamped(model, clamp, int(n))
+    values, held = _clamped(model, clamp, n)
     if held is not None and sampler is not None:
         raise SettingError("clamp works with the default sampler only; drop sampler or clamp")
-    words = key_words(jax.random.key(int(seed)))
-    rows = _program()(single, words, jnp.int32(steps), values, held, sampler or Gibbs(), int(n))
+    words = key_words(jax.random.key(seed))
+    rows = _program()(single, words, jnp.int32(steps), values, held, sampler or Gibbs(), n)
     low = model.units[0].support[0]
     return np.asarray(rows).astype(np.uint8 if low == 0 else np.int8)
 

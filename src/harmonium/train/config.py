@@ -6,14 +6,21 @@ import difflib
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from harmonium.errors import SettingError
+from harmonium.numerics.whole import LARGEST_SEED
 
-Count = Annotated[int, Field(ge=1, le=2**31 - 1, strict=True)]
+Integer = Annotated[
+    int, BeforeValidator(lambda value: int(value) if isinstance(value, np.integer) else value)
+]
+"""Also an integer of numpy, as loops over arrays give them."""
+
+Count = Annotated[Integer, Field(ge=1, le=2**31 - 1, strict=True)]
 """A number of things, at most what 32 bits hold: they are counted in 32 bits on the device."""
 
-Whole = Annotated[int, Field(ge=0, le=2**63 - 1, strict=True)]
+Whole = Annotated[Integer, Field(ge=0, le=LARGEST_SEED, strict=True)]
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]

@@ -21,6 +21,7 @@ from harmonium.numerics.precision import as_single
 from harmonium.rules.base import AbstractRule
 from harmonium.rules.contrastive import PCD
 from harmonium.rules.names import describe_rule
+from harmonium.numerics.whole import whole_number
 from harmonium.train import rebuild
 from harmonium.train.config import RunConfig, read_settings
 from harmonium.train.drive import Drive, Reporter, Ticker, released
@@ -155,8 +156,8 @@ def resume(
     if epochs is not None and updates is not None:
         raise SettingError(f"both epochs={epochs} and updates={updates} are given; keep one of them")
     for name, value in (("epochs", epochs), ("updates", updates)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise SettingError(f"{name} must be a whole number of at least 1, got {value!r}")
+        if value is not None:
+            whole_number(value, f"{name} must be a whole number of at least 1", most=2**31 - 1)
     with released(RunFolder.open(path).lock()) as folder:
         config = read_settings(folder.read_config())
         dataset = rebuild.load_data_again(folder, config, data)

@@ -93,7 +93,9 @@ class RunFolder:
             if path is None:
                 folder = cls(_numbered(Path(parent), name))
             else:
-                cls.check_free(path, force=force)  # before the lock: a folder that is not ours gets no lock file
+                cls.check_free(
+                    path, force=force
+                )  # before the lock: a folder that is not ours gets no lock file
                 folder = cls(path)
                 folder.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -126,7 +128,9 @@ class RunFolder:
         except OSError as error:
             if isinstance(error, FileError | RunBusyError):
                 raise
-            raise FileError(f"cannot read {path}: {error.strerror or error}; choose another place (--out)") from error
+            raise FileError(
+                f"cannot read {path}: {error.strerror or error}; choose another place (--out)"
+            ) from error
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> RunFolder:

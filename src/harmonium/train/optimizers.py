@@ -42,6 +42,10 @@ def build_optimizer(
         if momentum and name != "sgd":
             raise SettingError(f"momentum={momentum} belongs to sgd, not to {name}; drop it or use sgd")
         return _named(name, momentum, weight_decay)
+    if not isinstance(name, optax.GradientTransformation):
+        raise SettingError(
+            f"optimizer must be a name such as 'sgd' or a transformation of optax, got {name!r}; pass e.g. 'adam'"
+        )
     return _with_decay(name, weight_decay)
 
 

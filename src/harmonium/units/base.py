@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, UInt32
 from numpy.typing import ArrayLike
 
-from harmonium.errors import SettingError
+from harmonium.numerics.whole import whole_number
 
 
 class AbstractUnits(eqx.Module):
@@ -103,8 +103,7 @@ def starting_bias(size: int | None, bias: ArrayLike | None, what: str) -> Array:
 
 def check_size(size: int | None, what: str) -> int:
     """Return ``size`` if it counts at least one unit, else raise."""
-    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise SettingError(
-            f"{what} needs a whole number of units, at least 1, got {size!r}; pass e.g. {what}(16)"
-        )
-    return size
+    example = f"{what}(16)" if what != "RBM" else "RBM(64, 16)"
+    return whole_number(
+        size, f"{what} needs a whole number of units, at least 1", f"pass e.g. {example}", most=2**31 - 1
+    )
