@@ -1,0 +1,47 @@
+"""Whole numbers as a caller may give them: of Python or of numpy, never truth values or floats."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from harmonium.errors import SettingError
+
+LARGEST_SEED = 2**63 - 1
+"""Seeds are at most this: jax and TOML count in 64 bits with a sign."""
+
+
+def is_whole(value: Any) -> bool:
+    """Whether this is a whole number: an int of Python or of numpy, but no truth value."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    """Whether this is a real number, of Python or of numpy, but no truth value."""
+    return is_whole(value) or isinstance(value, float | np.floating)
+
+
+def whole_number(value: Any, fault: str, cure: str = "", *, least: int = 1, most: int | None = None) -> int:
+    """The value as an int of Python.
+
+    Raises `SettingError`, "FAULT, got VALUE; CURE", when it is no whole number from ``least`` to ``most``.
+
+    >>> import numpy as np
+    >>> whole_number(np.int64(3), "n must be a whole number of at least 1")
+    3
+    """
+    if not is_whole(value) or value < least or (most is not None and value > most):
+        shown = repr(value.item()) if isinstance(value, np.generic) else repr(value)
+        raise SettingError(f"{fault}, got {shown}" + (f"; {cure}" if cure else ""))
+    return operator.index(value)
+
+
+def seed_number(seed: Any) -> int:
+    """The seed as an int of Python. Raises `SettingError` when it is no whole number from 0 below 2^63.
+
+    >>> seed_number(7)
+    7
+    """
+    return whole_number(seed, "seed must be a whole number from 0 below 2^63", least=0, most=LARGEST_SEED)
