@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import harmonium as hm
+from harmonium.data.base import DataSet
 from harmonium.train.checkpoint import Checkpoints
 from tests.train.killing import remains
 from tests.train.runs import UPDATES, assert_same, interrupted, interrupting_after, train
@@ -44,6 +45,23 @@ def test_a_rate_that_ruins_the_first_chunk_leaves_the_model_it_began_with(tmp_pa
     assert not hm.load_run(tmp_path / "run").reliable
     weights = run.model.parameters()["weights"]
     np.testing.assert_array_equal(weights, hm.RBM(6, 4, seed=5).parameters()["weights"])
+
+
+def test_rows_that_hardly_count_make_no_run_diverge():
+    """A model that gives up rows of next to no weight is a good one, wherever those rows stand."""
+    rng = np.random.default_rng(0)
+    kept, given_up = np.repeat([[1, 0], [0, 1]], 32, axis=1).astype(np.uint8)
+    rows = np.repeat([given_up, kept], 200, axis=0) ^ (rng.random((400, 64)) < 0.02)
+    weight = np.repeat([1e-6, 1.0], 200)
+    run = hm.fit(hm.RBM(64, 8), DataSet("rows", rows.astype(np.uint8), weight=weight), updates=600, seed=0)
+    assert run.reliable
+    scores = hm.log_likelihood(run.model, rows, rows=True).value
+    # Counted alike, the rows would have stopped the run.
+    assert scores.mean() < -2 * 64 * np.log(2)
+    last = run.history[-1]
+    assert last["log_likelihood_train"] == pytest.approx(np.average(scores, weights=weight), abs=1e-9)
+    assert abs(last["free_energy_gap"]) < 10
+    assert last["proxy_reconstruction_error"] < 10
 
 
 def test_going_on_with_a_stopped_run_changes_nothing(tmp_path: Path):

@@ -36,8 +36,8 @@ def log_likelihood(
     r"""Mean log-likelihood of rows, :math:`\frac{1}{n}\sum_t \log p(v_t)` with :math:`\log p(v) = -F(v) - \log Z`.
 
     In nats per row, computed in float64 from the parameters as they are. ``data`` is an array of rows, a sparse
-    matrix, a data frame, or a name, a path or a `DataSet`, whose test split (else its training rows) is then taken. With ``rows=True``
-    the estimate holds one value per row.
+    matrix, a data frame, or a name, a path or a `DataSet`, whose test split (else its training rows) is then taken.
+    With ``rows=True`` the estimate holds one value per row.
 
     ``method`` is "exact" (enumerate the smaller side) or "auto" (the same, when the model is small enough).
 
@@ -97,10 +97,19 @@ def log_partition(
     return exact_log_partition(model, bit_budget)
 
 
-def mean_over_rows(scores: np.ndarray) -> Estimate:
-    """Mean of exact scores with its sampling error over rows."""
-    spread = float(np.std(scores, ddof=1) / math.sqrt(len(scores))) if len(scores) > 1 else math.nan
-    return Estimate(value=float(np.mean(scores)), row_stderr=spread)
+def mean_over_rows(scores: np.ndarray, weight: np.ndarray | None = None) -> Estimate:
+    r"""Mean of exact scores, weighted if there are weights, with its sampling error over rows.
+
+    With weights the error is :math:`\sqrt{\sum w^2 (s - \bar s)^2}/\sum w`, times :math:`\sqrt{m/(m-1)}` for the
+    :math:`m = (\sum w)^2 / \sum w^2` rows that they are worth.
+    """
+    share = (
+        np.full(len(scores), 1 / len(scores)) if weight is None else weight / np.sum(weight, dtype=np.float64)
+    )
+    mean = float(np.mean(scores)) if weight is None else float(share @ scores)
+    lost = 1 - float(share @ share)
+    spread = math.sqrt(share**2 @ (scores - mean) ** 2 / lost) if lost > 1e-12 else math.nan
+    return Estimate(value=mean, row_stderr=spread)
 
 
 def visible_rows(model: AbstractBipartite, data: Any, split: str | None = None) -> np.ndarray:
@@ -109,6 +118,7 @@ def visible_rows(model: AbstractBipartite, data: Any, split: str | None = None) 
     Of a `DataSet` these are the rows of ``split`` (without one: test, else train); grey rows that training drew afresh
     in every epoch are drawn once, by ``draw_binary(rows, 0)``, so that a result can be had again.
     """
+    check_model(model)
     units = model.units[model.observed[0]]
     if isinstance(data, str | os.PathLike | Mapping) or is_sparse(data) or is_frame(data):
         data = load_data(data)

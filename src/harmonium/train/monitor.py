@@ -18,6 +18,7 @@ from harmonium.evaluate.likelihood import mean_over_rows
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.random import Noise, update_words
 from harmonium.rules.base import AbstractRule
+from harmonium.rules.contrastive import weighted_mean
 from harmonium.train.state import TrainState
 from harmonium.typing import Configuration
 
@@ -42,14 +43,28 @@ class Health(NamedTuple):
 
 
 class Monitor:
-    """Reports on a run from fixed probe rows: what a report says depends on the state alone, never on the clock."""
+    """Reports on a run from fixed probe rows: what a report says depends on the state alone, never on the clock.
 
-    def __init__(self, rule: AbstractRule, rows: np.ndarray, held_out: tuple[str, np.ndarray] | None):
+    Training rows with weights are averaged with them, the heaviest rows first where not all are taken: rows that hardly
+    count in training would else make a good model look bad.
+    """
+
+    def __init__(
+        self,
+        rule: AbstractRule,
+        rows: np.ndarray,
+        held_out: tuple[str, np.ndarray] | None,
+        weight: np.ndarray | None = None,
+    ):
         self.rule = rule
+        if weight is not None:
+            order = np.argsort(-weight, kind="stable")[:_SCORED_ROWS]
+            rows, weight = rows[order], np.asarray(weight[order], np.float64)
         self.probe = np.asarray(rows[:_PROBE_ROWS], np.float32)
-        self.scored = {"train": rows[:_SCORED_ROWS]}
+        self.probe_weight = None if weight is None else np.asarray(weight[:_PROBE_ROWS], np.float32)
+        self.scored = {"train": (rows[:_SCORED_ROWS], weight)}
         if held_out is not None:
-            self.scored[held_out[0]] = held_out[1][:_SCORED_ROWS]
+            self.scored[held_out[0]] = (held_out[1][:_SCORED_ROWS], None)
 
     def health(self, state: TrainState) -> Health:
         """Vital signs, from one compiled call.
@@ -59,7 +74,12 @@ class Monitor:
         ``reconstruction_error`` is a proxy: the mean squared distance between rows and one sweep from them.
         """
         signs = _health_program()(
-            state.model, self.rule.chains(state.rule_state), self.probe, state.key, state.index
+            state.model,
+            self.rule.chains(state.rule_state),
+            self.probe,
+            self.probe_weight,
+            state.key,
+            state.index,
         )
         finite, *numbers = jax.device_get(signs)
         return Health(bool(finite), *(float(number) for number in numbers))
@@ -111,8 +131,8 @@ class Monitor:
             return {}
         partition = exact_log_partition(model)
         return {
-            split: mean_over_rows(unnormalised_log_probability(model, rows)) - partition
-            for split, rows in self.scored.items()
+            split: mean_over_rows(unnormalised_log_probability(model, rows), weight) - partition
+            for split, (rows, weight) in self.scored.items()
         }
 
 
@@ -125,6 +145,7 @@ def _signs(
     model: AbstractBipartite,
     chains: Configuration | None,
     probe: Float[Array, "rows n"],
+    weight: Float[Array, " rows"] | None,
     key: Array,
     index: Array,
 ) -> tuple[Array, ...]:
@@ -132,16 +153,17 @@ def _signs(
     blank = tuple(jnp.zeros((probe.shape[0], units.size)) for units in model.units[1:])
     held = model.sweep(noise, (probe, *blank), clamp=(True, *(None for _ in blank)))
     reconstructed = model.sweep(noise.at(1), held)
-    samples = reconstructed if chains is None else chains
-    even = model.sides[0]
-    data_energy = jnp.mean(model.marginal_energy(0, tuple(held[index] for index in even)))
-    model_energy = jnp.mean(model.marginal_energy(0, tuple(samples[index] for index in even)))
+    samples, sample_weight = (reconstructed, weight) if chains is None else (chains, None)
+    data_energy, model_energy = (
+        weighted_mean(model.marginal_energy(0, tuple(layers[index] for index in model.sides[0])), counts)
+        for layers, counts in ((held, weight), (samples, sample_weight))
+    )
     finite = jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves((model, chains))]).all()
     weights = jnp.concatenate([leaf.ravel() for leaf in jax.tree.leaves(model.couplings)])
     return (
         finite,
         data_energy - model_energy,
-        jnp.mean(jnp.sum((reconstructed[0] - probe) ** 2, axis=-1)),
+        weighted_mean(jnp.sum((reconstructed[0] - probe) ** 2, axis=-1), weight),
         jnp.sqrt(jnp.mean(weights**2)),
-        jnp.mean(model.units[1].mean(model.field(1, held))),
+        jnp.mean(weighted_mean(model.units[1].mean(model.field(1, held)), weight)),
     )

@@ -141,7 +141,7 @@ def prepare(
         if split in data.splits():
             held_out = (split, visible_rows(model, data, split))
             break
-    return Setup(trainer, state, feed, order, Monitor(rule, probe, held_out))
+    return Setup(trainer, state, feed, order, Monitor(rule, probe, held_out, weight))
 
 
 def _first_rule_state(rule: AbstractRule, key: Array, model: AbstractBipartite, batch: Batch) -> Any:
