@@ -77,6 +77,7 @@ HOSTILE = [
     ),
     ([[0.2, 5.0], [0.9, 1.0]], r"column 1 runs from 1 to 5"),
     (np.full((3, 4), 0.5), r'grey values, such as 0.5 in row 0, column 0, .* pass binarize="threshold"'),
+    ([[0.0, 1 + 1e-9]], r"column 1 runs from 1.000000001 to 1.000000001"),
     ([[0, 255], [16, 7]], r"column 0 runs from 0 to 16.*if these are grey levels, pass binarize"),
     (
         60.0 * np.random.RandomState(0).randn(200, 5),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import gzip
 import zipfile
 import zlib
@@ -48,7 +49,8 @@ def read_file(path: Path) -> Table:
     contents that are no table of numbers.
     """
     if not path.exists():
-        raise FileError(f"there is no file {path}; check the path (it is looked up from {Path.cwd()})")
+        place = "" if path.is_absolute() else f" (it is looked up from {Path.cwd()})"
+        raise FileError(f"there is no file {path}; check the path{place}")
     if path.is_dir():
         raise FileError(f"{path} is a folder; name a data file in it ({', '.join(known_endings())})")
     name = path.name.lower()
@@ -98,9 +100,9 @@ def table_of_mapping(parts: Mapping[str, Any], what: str) -> Table:
 
     Splits are called train, valid and test (``x_train`` and its like, ``validation`` and ``val`` are understood, in any
     case), labels ``train_labels`` or ``y_train`` and so on, row weights ``weight``. A single array of another name is
-    train. Other arrays beside known ones are left alone.
+    train. Other arrays beside known ones are left alone, but for those whose name is nearly that of a split.
 
-    **Raises** DataError where no array can be taken for train, or two names mean the same split.
+    **Raises** DataError where no array can be taken for train, two names mean the same split, or one is misspelt.
     """
     lowered: dict[str, str] = {}
     for key in parts:
@@ -114,11 +116,27 @@ def table_of_mapping(parts: Mapping[str, Any], what: str) -> Table:
             )
         splits = {"train": next(iter(parts.values()))}
         return Table(splits)
+    _refuse_misspelt(lowered, what)
     labels = {split: np.ravel(values) for split, values in _pick(_LABEL_KEYS, lowered, parts, what).items()}
     weight = _pick({"weight": _WEIGHT_KEYS}, lowered, parts, what).get("weight")
     weight = None if weight is None else np.ravel(weight)
     labels = {split: values for split, values in labels.items() if split in splits}
     return Table({split: splits[split] for split in _SPLIT_KEYS if split in splits}, labels or None, weight)
+
+
+def _refuse_misspelt(lowered: Mapping[str, str], what: str) -> None:
+    """A split whose name is mistyped must not be left out in silence."""
+    names = [name for group in (*_SPLIT_KEYS.values(), *_LABEL_KEYS.values(), _WEIGHT_KEYS) for name in group]
+    for name, key in lowered.items():
+        if name in names:
+            continue
+        # Letters left out, doubled or exchanged, and nothing looser: test_ids or trained are other things.
+        near = difflib.get_close_matches(name, ("train", "valid", "test", "validation"), 1, 0.75)
+        if near and sorted(set(name)) == sorted(set(near[0])):
+            raise DataError(
+                f"{what} holds an array called {key}; did you mean {near[0]}? rename it, or leave it out if it is no "
+                "split"
+            )
 
 
 def _pick(
@@ -150,6 +168,9 @@ def _read_npy(path: Path) -> Table:
 
 def _read_npz(path: Path) -> Table:
     start = _first_bytes(path)
+    if start.startswith(b"PK") and not zipfile.is_zipfile(path):
+        # numpy would take it for a pickle.
+        raise FileError(f"{path} is damaged: it begins as an archive but does not end as one; write it again")
     if start.startswith(_NPY_MAGIC):
         raise FileError(f"{path} is not an npz archive but one array; rename it to .npy")
     if not start.startswith(b"PK"):
@@ -249,7 +270,7 @@ def _refuse_cell(
                     if cell
                     else "empty cell; fill it in or drop the row"
                 )
-                raise DataError(f"{path} line {number}, column {index}{name}: {said}") from None
+                raise DataError(f"{path} line {number}, cell {index + 1}{name}: {said}") from None
     raise DataError(f"{path} cannot be read as a table of numbers ({fault})") from None
 
 

@@ -174,8 +174,8 @@ def _refuse_for_two_values(
     more = int(outside.sum()) - 1
     others = f" ({more} other column{'s are' if more > 1 else ' is'} out of range too)" if more else ""
     fault = (
-        f"{what}: {_column(column, columns)} runs from {lows[column]:.6g} to {highs[column]:.6g}, but these units take "
-        f"only the values {_listing(values)}{others}"
+        f"{what}: {_column(column, columns)} runs from {_short(lows[column])} to {_short(highs[column])}, but these "
+        f"units take only the values {_listing(values)}{others}"
     )
     if found.low >= 0.0 and 1.0 < found.high <= 255.0:
         raise DataError(
@@ -191,7 +191,7 @@ def _refuse_gaps(table: np.ndarray, found: Scan, what: str, columns: Sequence[st
     place = f"the first in row {row}, {_column(column, columns)}"
     if found.nans and not found.infinities:
         raise DataError(
-            f"{what} hold {found.nans} NaN of {table.size} entries, {place}; training needs complete rows: "
+            f"{what} hold {found.nans} NaN of {table.size} entries, {place}; complete rows are needed: "
             "drop the rows with NaN or fill them in"
         )
     counted = f"{found.infinities} infinite entries" + (f" and {found.nans} NaN" if found.nans else "")
@@ -220,6 +220,12 @@ def _column_ranges(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _column(index: int, columns: Sequence[str] | None) -> str:
     return f"column {index}" if columns is None else f"column {index} ({columns[index]!r})"
+
+
+def _short(value: Any) -> str:
+    """A number in few digits, or in all where few would make it look whole."""
+    short = f"{value:.6g}"
+    return short if float(short) == value or "." in short else str(value)
 
 
 def _listing(values: Sequence[float]) -> str:
