@@ -2,11 +2,14 @@
 
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import harmonium as hm
+from harmonium.energy.base import check_model
 from harmonium.energy.rbm import RBM
 from harmonium.errors import BudgetError, DataError, SettingError
 from harmonium.evaluate import likelihood
@@ -292,3 +295,33 @@ def test_errors_add_in_squares_and_numbers_stay_plain() -> None:
     assert record["kind"] == "exact"
     assert Estimate(math.inf).to_dict()["value"] is None
     assert Estimate(np.array([1.0, math.nan])).to_dict()["value"] == [1.0, None]
+
+
+def test_rows_may_come_in_any_form_that_data_have(tmp_path: Path) -> None:
+    model = hm.RBM(4, 2, seed=0)
+    data = hm.load_data("bars-and-stripes:side=2")
+    assert data.test is not None
+    np.save(tmp_path / "rows.npy", data.test)
+    expected = hm.log_likelihood(model, data.test).value
+    forms = (data, data.name, str(tmp_path / "rows.npy"), tmp_path / "rows.npy", csr_array(data.test))
+    for form in forms:
+        assert hm.log_likelihood(model, form).value == expected
+
+
+def test_what_is_no_model_is_named_with_the_cure() -> None:
+    run = hm.fit(hm.RBM(4, 2, seed=0), np.eye(4, dtype=np.uint8), hm.CD(), updates=1)
+    check_model(run.model)
+    for given, said in (
+        (run, "got Run; pass run.model"),
+        (np.eye(4), "got ndarray; pass the model first"),
+        (hm.RBM, "got RBM"),
+    ):
+        with pytest.raises(SettingError, match=r"a model such as hm\.RBM\(64, 16\) is needed, " + said):
+            check_model(given)
+
+
+def test_the_numbers_of_an_estimate_are_plain() -> None:
+    estimate = hm.log_likelihood(hm.RBM(4, 2, seed=0), np.eye(4, dtype=np.uint8))
+    assert all(
+        type(number) is float for number in (estimate.value, estimate.stderr, estimate.low, estimate.high)
+    )

@@ -232,6 +232,13 @@ def test_configurations_that_do_not_fit_are_refused(name: str) -> None:
         model.energy(rows[:-1])
     with pytest.raises(SettingError, match=r"layer 0 has .* units, got an array of shape"):
         model.energy((np.ones((2, 9), np.float32), *rows[1:]))
+    with pytest.raises(
+        SettingError, match=r"leading shapes \(3,\), \(2,\).*; pass as many rows in each layer"
+    ):
+        model.energy((np.ones((3, rows[0].shape[1]), np.float32), *rows[1:]))
+    for side in (0, 1):
+        with pytest.raises(SettingError, match=rf"layer {side} has .* units, got an array of shape"):
+            model.marginal_energy(side, tuple(np.ones((2, 9), np.float32) for _ in model.sides[side]))
     for side in (0, 1):
         with pytest.raises(
             SettingError, match=rf"side {side} of this .* got {len(model.sides[side]) + 1} arrays"

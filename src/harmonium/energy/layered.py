@@ -67,7 +67,7 @@ class AbstractLayered(AbstractBipartite):
             )
         configuration: list[Array] = [jnp.zeros(0)] * len(self.units)
         for index, layer in zip(self.sides[side], layers, strict=True):
-            configuration[index] = self._as_float(layer)
+            configuration[index] = self._as_layer(index, layer)
         total = sum(self.units[i].base_energy(configuration[i]) for i in self.sides[side])
         for index in self.sides[1 - side]:
             total = total - self.units[index].log_partition(self.field(index, tuple(configuration)))
@@ -121,7 +121,12 @@ class AbstractLayered(AbstractBipartite):
             biases.append(units.bias + sign * shift)
         return eqx.tree_at(lambda model: [units.bias for units in model.units], self, biases)
 
-    def _as_float(self, layer: Array | np.ndarray) -> Float[Array, "*batch n"]:
+    def _as_layer(self, index: int, layer: Array | np.ndarray) -> Float[Array, "*batch n"]:
+        size = self.units[index].size
+        if np.shape(layer)[-1:] != (size,):
+            raise SettingError(
+                f"layer {index} has {size} units, got an array of shape {np.shape(layer)}; its last axis must be {size}"
+            )
         return jnp.asarray(layer).astype(jnp.result_type(self.couplings[0].kernel))
 
     def _as_layers(self, configuration: Layers) -> Configuration:
@@ -130,11 +135,13 @@ class AbstractLayered(AbstractBipartite):
                 f"a configuration of this {type(self).__name__} has {len(self.units)} layers, got "
                 f"{len(configuration)}; pass a tuple with one array per layer"
             )
-        layers = tuple(self._as_float(layer) for layer in configuration)
-        for index, (units, layer) in enumerate(zip(self.units, layers, strict=True)):
-            if layer.shape[-1:] != (units.size,):
-                raise SettingError(
-                    f"layer {index} has {units.size} units, got an array of shape {layer.shape}; its last axis must "
-                    f"be {units.size}"
-                )
+        layers = tuple(self._as_layer(index, layer) for index, layer in enumerate(configuration))
+        shapes = [layer.shape[:-1] for layer in layers]
+        try:
+            np.broadcast_shapes(*shapes)
+        except ValueError:
+            raise SettingError(
+                f"the layers of one configuration have the leading shapes {', '.join(map(str, shapes))}, which do not "
+                "go together; pass as many rows in each layer"
+            ) from None
         return layers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, SupportsIndex
 
 import jax
 import jax.numpy as jnp
@@ -34,9 +34,9 @@ class RBM(AbstractLayered):
     are those given (visible by hidden) or ``weight_scale`` times standard normal numbers of ``seed``; biases are as
     the layers have them (zero for sizes).
 
-    Raises `SettingError` for sizes below one and for a seed or a ``weight_scale`` out of range. Source: the chapter, RBM energy and conditionals; the printed
-    conditional :math:`\prod_j \sigma(c_j + v^\top W_{:j})` holds for all-ones only, the right form carries
-    :math:`2h_j - 1`.
+    Raises `SettingError` for sizes below one and for a seed or ``weight_scale`` out of range. Source: the chapter, RBM
+    energy and conditionals; the printed conditional :math:`\prod_j \sigma(c_j + v^\top W_{:j})` holds for all-ones
+    only, the right form carries :math:`2h_j - 1`.
 
     >>> rbm = RBM(4, 3, seed=0)
     >>> rbm.parameters()["weights"].shape
@@ -48,11 +48,11 @@ class RBM(AbstractLayered):
 
     def __init__(
         self,
-        visible: int | AbstractUnits,
-        hidden: int | AbstractUnits,
+        visible: SupportsIndex | AbstractUnits,
+        hidden: SupportsIndex | AbstractUnits,
         *,
         weights: Array | np.ndarray | None = None,
-        seed: int = 0,
+        seed: SupportsIndex = 0,
         weight_scale: float = INITIAL_WEIGHT_SCALE,
     ):
         layers = tuple(
@@ -111,7 +111,7 @@ class RBM(AbstractLayered):
 
     def free_energy(self, visible: Num[Array | np.ndarray, "*batch visible"]) -> Float[Array, "*batch"]:
         """Free energy of visible rows, in nats: the negative log-probability up to ``log Z``."""
-        return self.marginal_energy(0, (jnp.asarray(visible),))
+        return self.marginal_energy(0, (visible,))
 
 
 def _as_parameter(values: ArrayLike, name: str, axes: int) -> np.ndarray:

@@ -125,14 +125,16 @@ class Estimate:
         if not isinstance(other, Estimate):
             other = Estimate(value=other, row_stderr=math.nan)
         stderr = np.hypot(self.stderr, other.stderr)
+        low = self.value + other.value - np.hypot(self.value - self.low, other.value - other.low)
+        high = self.value + other.value + np.hypot(self.high - self.value, other.high - other.value)
         # A number that is no mean over rows has no such error and adds none.
         over_rows = [part for part in (self.row_stderr, other.row_stderr) if not math.isnan(part)]
         reasons = [part for part in (self.reason, other.reason) if part]
         return Estimate(
             value=self.value + other.value,
             stderr=stderr if np.ndim(stderr) else float(stderr),
-            low=self.value + other.value - np.hypot(self.value - self.low, other.value - other.low),
-            high=self.value + other.value + np.hypot(self.high - self.value, other.high - other.value),
+            low=low if np.ndim(low) else float(low),
+            high=high if np.ndim(high) else float(high),
             row_stderr=math.hypot(*over_rows) if over_rows else math.nan,
             kind=self.kind.plus(other.kind),
             reliable=self.reliable and other.reliable,

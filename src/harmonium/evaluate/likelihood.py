@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -28,10 +28,10 @@ def log_likelihood(
     model: AbstractBipartite,
     data: Any,
     method: str = "auto",
-    seed: int = 0,
+    seed: SupportsIndex = 0,
     rows: bool = False,
     *,
-    bit_budget: int = BIT_BUDGET,
+    bit_budget: SupportsIndex = BIT_BUDGET,
 ) -> Estimate:
     r"""Mean log-likelihood of rows, :math:`\frac{1}{n}\sum_t \log p(v_t)` with :math:`\log p(v) = -F(v) - \log Z`.
 
@@ -57,10 +57,10 @@ def both_estimates(
     model: AbstractBipartite,
     data: Any,
     method: str = "auto",
-    seed: int = 0,
+    seed: SupportsIndex = 0,
     rows: bool = False,
     *,
-    bit_budget: int = BIT_BUDGET,
+    bit_budget: SupportsIndex = BIT_BUDGET,
 ) -> tuple[Estimate, Estimate]:
     """`log_likelihood` and the `log_partition` that it rests on, for the price of one."""
     check_model(model)
@@ -76,9 +76,9 @@ def log_partition(
     model: AbstractBipartite,
     method: str = "auto",
     data: Any = None,
-    seed: int = 0,
+    seed: SupportsIndex = 0,
     *,
-    bit_budget: int = BIT_BUDGET,
+    bit_budget: SupportsIndex = BIT_BUDGET,
 ) -> Estimate:
     r"""The log partition function :math:`\log Z`, in nats, in float64.
 
@@ -93,8 +93,8 @@ def log_partition(
     check_model(model)
     check_method(method)
     seed_number(seed)
-    whole_number(bit_budget, "bit_budget must be a whole number of at least 0", least=0)
-    return exact_log_partition(model, bit_budget)
+    bits = whole_number(bit_budget, "bit_budget must be a whole number of at least 0", least=0)
+    return exact_log_partition(model, bits)
 
 
 def mean_over_rows(scores: np.ndarray, weight: np.ndarray | None = None) -> Estimate:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import SupportsIndex
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -24,13 +26,15 @@ _COMPLETION_STREAM = 101
 _INFERENCE_STREAM = 102
 
 
-def _checked_chains(count: int | None) -> int | None:
+def _checked_chains(count: SupportsIndex | None) -> int | None:
     if count is None:
         return None
-    return whole_number(count, "chains must be a whole number of at least 1", "pass e.g. 100")
+    return whole_number(
+        count, "persistent training needs a whole number of chains, at least one chain", "pass e.g. 100"
+    )
 
 
-def _checked_burn_in(sweeps: int) -> int:
+def _checked_burn_in(sweeps: SupportsIndex) -> int:
     return whole_number(sweeps, "burn_in must be a whole number of at least 0", "pass e.g. 20", least=0)
 
 
@@ -146,7 +150,7 @@ def weighted_mean(
     return jnp.tensordot(weight.astype(values.dtype), values, axes=1) / jnp.sum(weight)
 
 
-def CD(steps: int = 1, *, centred: bool = True, offset_rate: float = 0.01) -> Contrastive:
+def CD(steps: SupportsIndex = 1, *, centred: bool = True, offset_rate: float = 0.01) -> Contrastive:
     """Contrastive divergence: ``steps`` sweeps from the data at every update (chapter, algorithm CD-k).
 
     >>> CD(steps=3).persistent
@@ -156,7 +160,12 @@ def CD(steps: int = 1, *, centred: bool = True, offset_rate: float = 0.01) -> Co
 
 
 def PCD(
-    steps: int = 1, chains: int = 100, *, centred: bool = True, offset_rate: float = 0.01, burn_in: int = 20
+    steps: SupportsIndex = 1,
+    chains: SupportsIndex = 100,
+    *,
+    centred: bool = True,
+    offset_rate: float = 0.01,
+    burn_in: SupportsIndex = 20,
 ) -> Contrastive:
     """Persistent contrastive divergence, also stochastic maximum likelihood (chapter, algorithm SML).
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import SupportsIndex
+
 import equinox as eqx
 import jax
 
@@ -12,10 +14,8 @@ from harmonium.samplers.base import AbstractSampler, AbstractSamplerState, Sampl
 from harmonium.typing import Clamp, Configuration, Words
 
 
-def _checked_steps(steps: int) -> int:
-    return whole_number(
-        steps, "steps, the sweeps per step of Gibbs sampling, must be a whole number of at least 1"
-    )
+def _checked_steps(steps: SupportsIndex) -> int:
+    return whole_number(steps, "Gibbs sampling needs a whole number of steps, at least one sweep", "pass 1")
 
 
 class GibbsState(AbstractSamplerState):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, SupportsIndex
 
 import jax
 import jax.numpy as jnp
@@ -26,9 +26,9 @@ _MOST_STEPS = 1 << 31
 
 def sample(
     model: AbstractEnergyModel,
-    n: int = 64,
-    steps: int = 1000,
-    seed: int = 0,
+    n: SupportsIndex = 64,
+    steps: SupportsIndex = 1000,
+    seed: SupportsIndex = 0,
     clamp: Any = None,
     sampler: AbstractSampler | None = None,
 ) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import SupportsIndex
 
 import equinox as eqx
 import jax
@@ -31,7 +32,7 @@ class AbstractUnits(eqx.Module):
     support: eqx.AbstractClassVar[tuple[float, ...]]
 
     @abstractmethod
-    def __init__(self, size: int | None = None, *, bias: ArrayLike | None = None):
+    def __init__(self, size: SupportsIndex | None = None, *, bias: ArrayLike | None = None):
         """A layer of ``size`` units at rest at zero, or one with the given bias, whose dtype is kept."""
 
     @property
@@ -94,14 +95,14 @@ class AbstractLinearUnits(AbstractUnits):
         return self.log_partition(field) - jnp.sum(field * self.mean(field), axis=-1)
 
 
-def starting_bias(size: int | None, bias: ArrayLike | None, what: str) -> Array:
+def starting_bias(size: SupportsIndex | None, bias: ArrayLike | None, what: str) -> Array:
     """The bias a layer starts from: the given one (its dtype kept), or ``size`` zeros."""
     if bias is not None:
         return bias if isinstance(bias, jax.Array | np.ndarray) else jnp.asarray(bias)  # pyright: ignore[reportReturnType]
     return jnp.zeros(check_size(size, what), jnp.float32)
 
 
-def check_size(size: int | None, what: str) -> int:
+def check_size(size: SupportsIndex | None, what: str) -> int:
     """Return ``size`` if it counts at least one unit, else raise."""
     example = f"{what}(16)" if what != "RBM" else "RBM(64, 16)"
     return whole_number(

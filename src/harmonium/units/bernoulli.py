@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, SupportsIndex
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, UInt32
@@ -28,7 +28,7 @@ class Bernoulli(AbstractLinearUnits):
     kind: ClassVar[str] = "bernoulli"
     support: ClassVar[tuple[float, ...]] = (0.0, 1.0)
 
-    def __init__(self, size: int | None = None, *, bias: ArrayLike | None = None):
+    def __init__(self, size: SupportsIndex | None = None, *, bias: ArrayLike | None = None):
         self.bias = starting_bias(size, bias, "Bernoulli")
 
     def log_partition(self, field: Float[Array, "*batch n"]) -> Float[Array, "*batch"]:
