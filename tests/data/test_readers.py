@@ -3,6 +3,7 @@
 import gzip
 import pickle
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -116,6 +117,23 @@ def test_sparse_npz(tmp_path, form):
     expected = sparse.random_array((9, 7), density=0.3, format=form, rng=0).toarray() != 0
     assert data.train.dtype == np.uint8
     assert (data.train == expected).all()
+
+
+def test_a_damaged_archive_is_not_taken_for_a_pickle(tmp_path):
+    path = tmp_path / "rows.npz"
+    path.write_bytes(b"PK and no more")
+    with pytest.raises(FileError, match=r"is damaged or not what its ending says \(it begins as an archive"):
+        load_data(path)
+
+
+@pytest.mark.parametrize(("key", "split"), [("tset", "test"), ("vaild", "valid"), ("testt", "test")])
+def test_a_misspelt_split_is_not_left_out_in_silence(tmp_path, key, split):
+    parts: dict[str, Any] = {"train": BITS, key: BITS}
+    np.savez(tmp_path / "rows.npz", **parts)
+    for source in (tmp_path / "rows.npz", parts):
+        with pytest.raises(DataError, match=f"holds an array called {key}; did you mean {split}"):
+            load_data(source)
+    assert list(load_data({"train": BITS, "test_ids": [1, 2], "tests_of": BITS}).splits()) == ["train"]
 
 
 def test_objects_are_never_unpickled(tmp_path):

@@ -170,7 +170,10 @@ def _read_npz(path: Path) -> Table:
     start = _first_bytes(path)
     if start.startswith(b"PK") and not zipfile.is_zipfile(path):
         # numpy would take it for a pickle.
-        raise FileError(f"{path} is damaged: it begins as an archive but does not end as one; write it again")
+        raise FileError(
+            f"{path} is damaged or not what its ending says (it begins as an archive but does not end as one); "
+            "write it again"
+        )
     if start.startswith(_NPY_MAGIC):
         raise FileError(f"{path} is not an npz archive but one array; rename it to .npy")
     if not start.startswith(b"PK"):
@@ -270,7 +273,7 @@ def _refuse_cell(
                     if cell
                     else "empty cell; fill it in or drop the row"
                 )
-                raise DataError(f"{path} line {number}, cell {index + 1}{name}: {said}") from None
+                raise DataError(f"{path} line {number}, column {index}{name}: {said}") from None
     raise DataError(f"{path} cannot be read as a table of numbers ({fault})") from None
 
 
