@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -224,11 +225,55 @@ def test_a_torn_line_and_lines_of_a_lost_future_are_dropped(tmp_path: Path, whol
 
 def test_a_run_that_was_stopped_before_it_began_says_so(tmp_path: Path):
     train(tmp_path / "run", updates=100)
-    (tmp_path / "run" / "config.toml").unlink()
+    for name in ("config.toml", "metrics.jsonl"):
+        (tmp_path / "run" / name).unlink()
     for call in (hm.resume, hm.load_run):
         with pytest.raises(FileError, match="stopped before it began; start it again with force=True"):
             call(tmp_path / "run")
     assert train(tmp_path / "run", updates=100, force=True).finished
+
+
+def test_a_run_that_lost_its_settings_or_its_checkpoints_is_not_told_to_begin_again(tmp_path: Path):
+    train(tmp_path / "run", updates=100)
+    settings = tmp_path / "run" / "config.toml"
+    text = settings.read_text()
+    settings.unlink()
+    for call in (hm.resume, hm.load_run):
+        with pytest.raises(FileError, match=r"has lost its config\.toml; restore it"):
+            call(tmp_path / "run")
+    settings.write_text(text)
+    shutil.rmtree(tmp_path / "run" / "checkpoints")
+    with pytest.raises(FileError, match="there is no checkpoint in"):
+        hm.resume(tmp_path / "run")
+
+
+def test_a_run_whose_newest_checkpoint_is_damaged_goes_on_but_not_further(tmp_path: Path, whole: hm.Run):
+    train(tmp_path / "run")
+    checkpoints = Checkpoints(tmp_path / "run" / "checkpoints")
+    newest = checkpoints.path(checkpoints.indices()[-1])
+    newest.write_bytes(newest.read_bytes()[:-1])
+    model = (tmp_path / "run" / "model.safetensors").read_bytes()
+    with (
+        pytest.warns(hm.HarmoniumWarning, match="skipped"),
+        pytest.raises(
+            FileError, match=rf"after {UPDATES} updates is damaged .*; resume without a number first"
+        ),
+    ):
+        hm.resume(tmp_path / "run", updates=5)
+    assert (tmp_path / "run" / "model.safetensors").read_bytes() == model
+    with pytest.warns(hm.HarmoniumWarning, match="skipped"):
+        assert_same(hm.resume(tmp_path / "run"), whole)
+
+
+def test_data_that_moved_are_named_in_the_settings(tmp_path: Path):
+    np.save(tmp_path / "rows.npy", np.eye(6, dtype=np.uint8))
+    hm.fit(hm.RBM(6, 2, seed=0), tmp_path / "rows.npy", updates=1, batch_size=2, out=tmp_path / "run")
+    (tmp_path / "rows.npy").rename(tmp_path / "moved.npy")
+    with pytest.raises(FileError, match=r"write their new place as path under \[data\] in .*config\.toml"):
+        hm.resume(tmp_path / "run", updates=1)
+    settings = tmp_path / "run" / "config.toml"
+    settings.write_text(settings.read_text().replace("rows.npy", "moved.npy"))
+    assert hm.resume(tmp_path / "run", updates=1).history[-1]["index"] == 2
 
 
 def test_another_environment_is_told_where_it_matters(tmp_path: Path, whole: hm.Run):

@@ -96,11 +96,13 @@ def load_tree(path: str | os.PathLike[str], like: Tree) -> tuple[Tree, dict[str,
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint read back: the number of updates done, the state as it was then, and its description."""
+    """A checkpoint read back: the number of updates done, the state as it was then, its description, and the update
+    counts of newer checkpoints that are damaged, newest first."""
 
     index: int
     tree: Any
     metadata: dict[str, Any]
+    damaged: tuple[int, ...] = ()
 
 
 class Checkpoints:
@@ -154,20 +156,20 @@ class Checkpoints:
         A damaged one is skipped with a HarmoniumWarning. Raises FileError when all are damaged, when one is of a newer
         format, or when it does not fit ``like``: the run would then silently go back in time.
         """
-        damaged: list[Path] = []
+        damaged: list[int] = []
         for index in reversed(self.indices()):
             path = self.path(index)
             try:
                 tree, metadata = load_tree(path, like)
             except DamagedFileError as error:
-                damaged.append(path)
+                damaged.append(index)
                 warnings.warn(f"skipped a checkpoint: {error}", HarmoniumWarning, stacklevel=2)
             except FileError:
                 if path.exists():
                     raise
                 # A run that is still training removed it between the listing and the reading.
             else:
-                return Checkpoint(index, tree, metadata)
+                return Checkpoint(index, tree, metadata, tuple(damaged))
         if damaged:
             raise FileError(
                 f"no checkpoint in {self.folder} can be read ({len(damaged)} are damaged); restore one from a copy, or "

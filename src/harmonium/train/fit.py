@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import Any
+from typing import Any, SupportsIndex
 
 import equinox as eqx
 import jax
@@ -18,16 +18,17 @@ from harmonium.energy.base import AbstractBipartite
 from harmonium.energy.names import describe_model
 from harmonium.errors import HarmoniumWarning, SettingError
 from harmonium.numerics.precision import as_single
+from harmonium.numerics.whole import whole_number
 from harmonium.rules.base import AbstractRule
 from harmonium.rules.contrastive import PCD
 from harmonium.rules.names import describe_rule
-from harmonium.numerics.whole import whole_number
 from harmonium.train import rebuild
 from harmonium.train.config import RunConfig, read_settings
 from harmonium.train.drive import Drive, Reporter, Ticker, released
 from harmonium.train.folder import RunFolder
 from harmonium.train.run import History, Run
 from harmonium.train.setup import Setup, prepare
+from harmonium.train.storage import DamagedFileError
 
 
 def fit(
@@ -35,15 +36,15 @@ def fit(
     data: Any,
     rule: AbstractRule | None = None,
     *,
-    epochs: int | None = None,
-    updates: int | None = None,
-    batch_size: int = 100,
+    epochs: SupportsIndex | None = None,
+    updates: SupportsIndex | None = None,
+    batch_size: SupportsIndex = 100,
     learning_rate: float | None = None,
     final_rate: float | None = None,
     optimizer: str | optax.GradientTransformation = "sgd",
     momentum: float = 0.0,
     weight_decay: float = 0.0,
-    seed: int = 0,
+    seed: SupportsIndex = 0,
     initialize: bool = True,
     on_divergence: str = "stop",
     checkpoint_seconds: float = 30.0,
@@ -125,8 +126,8 @@ def fit(
 def resume(
     path: str | os.PathLike[str],
     *,
-    epochs: int | None = None,
-    updates: int | None = None,
+    epochs: SupportsIndex | None = None,
+    updates: SupportsIndex | None = None,
     data: Any = None,
     rule: AbstractRule | None = None,
     model: AbstractBipartite | None = None,
@@ -145,7 +146,8 @@ def resume(
     ``data``, ``rule``, ``model`` and ``optimizer`` are needed only where the run was started from objects that no
     settings can describe.
 
-    Raises `FileError` when there is no run, `RunBusyError` when another process is writing it, `DataError` when the
+    Raises `FileError` when there is no run, or when more is asked of one whose newest checkpoint is damaged (without a
+    number the run goes on from the one before), `RunBusyError` when another process is writing it, `DataError` when the
     data are no longer what they were.
 
     >>> from harmonium.energy.rbm import RBM
@@ -155,9 +157,8 @@ def resume(
     """
     if epochs is not None and updates is not None:
         raise SettingError(f"both epochs={epochs} and updates={updates} are given; keep one of them")
-    for name, value in (("epochs", epochs), ("updates", updates)):
-        if value is not None:
-            whole_number(value, f"{name} must be a whole number of at least 1", most=2**31 - 1)
+    further = epochs if updates is None else updates
+    count = 0 if further is None else _count_of_more("epochs" if updates is None else "updates", further)
     with released(RunFolder.open(path).lock()) as folder:
         config = read_settings(folder.read_config())
         dataset = rebuild.load_data_again(folder, config, data)
@@ -171,9 +172,15 @@ def resume(
         found = folder.checkpoints.latest(setup.state)
         if found is None:
             raise rebuild.never_began(path)
+        if found.damaged and further is not None:
+            raise DamagedFileError(
+                f"the checkpoint of {path} after {found.damaged[0]} updates is damaged and the newest whole one is of "
+                f"{found.index}; resume without a number first, which makes the updates between them again, and then "
+                "go further"
+            )
         state = jax.tree.map(_on_device, setup.state, found.tree)
         folder.cut_back(found.index)
-        more = updates if updates is not None else None if epochs is None else epochs * setup.order.per_epoch
+        more = None if further is None else count if epochs is None else count * setup.order.per_epoch
         if more is not None:
             horizon = (state.index + more).astype(jnp.int32)
             state = eqx.tree_at(lambda tree: (tree.start, tree.horizon), state, (state.index, horizon))
@@ -250,6 +257,10 @@ def start(
             drive.save()
             folder.write_config(config.to_dict())
         return _finish(drive, config)
+
+
+def _count_of_more(name: str, value: SupportsIndex) -> int:
+    return whole_number(value, f"{name} must be a whole number of at least 1", most=2**31 - 1)
 
 
 def _finish(drive: Drive, config: RunConfig) -> Run:

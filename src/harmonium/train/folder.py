@@ -148,6 +148,12 @@ class RunFolder:
                 f"{path} is not a run folder; name one that harmonium train made, such as those under runs/"
             )
         if not folder.config_path.exists():
+            # Settings are written before the first record, so that where there is one, they were there.
+            if folder.metrics_path.exists():
+                raise FileError(
+                    f"the run in {path} has lost its config.toml; restore it from a copy, or start the run with the "
+                    "same settings in another folder and copy the config.toml written there"
+                )
             raise FileError(
                 f"the run in {path} was stopped before it began; start it again with force=True (--force)"
             )

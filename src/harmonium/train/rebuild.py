@@ -158,13 +158,25 @@ def load_data_again(folder: RunFolder, config: RunConfig, given: Any = None) -> 
             about["name"], **arrays, weight=weight, shape=shape, binarization=about["binarization"]
         )
     else:
-        data = load_data(config)
+        try:
+            data = load_data(config)
+        except FileError as error:
+            raise FileError(
+                f"the data of the run in {folder.path} cannot be read: {error}; where they were moved, write their new "
+                f"place as path under [data] in {folder.config_path}"
+            ) from error
     check_fingerprint(data, config.data.fingerprint, f"the run in {folder.path}")
     return data
 
 
 def never_began(path: str | os.PathLike[str]) -> FileError:
-    """The error for a folder whose run was stopped before anything could be kept."""
+    """The error for a folder without checkpoints: of a run that was stopped before anything could be kept, or whose
+    checkpoints were taken away since."""
+    if RunFolder(path).metrics_path.exists():
+        return FileError(
+            f"there is no checkpoint in {path}, so that its run cannot go on; restore one from a copy, or keep the "
+            "model.safetensors elsewhere and start the run again with force=True (--force)"
+        )
     return FileError(
         f"the run in {path} was stopped before it began; start it again with force=True (--force)"
     )
