@@ -115,3 +115,14 @@ def test_a_checkpoint_is_no_model(harmonium: Command, small_run: Path) -> None:
     said = harmonium(f"inspect {newest}")
     assert said.status == 2
     assert "not a model" in said.err
+
+
+@pytest.mark.parametrize("name", ["config.toml", "metrics.jsonl", "environment.json", "samples.png"])
+def test_a_file_of_a_run_names_the_run(harmonium: Command, small_run: Path, name: str) -> None:
+    said = harmonium(f"inspect {small_run / name}")
+    assert (said.status, said.out) == (2, "")
+    assert f"is a part of the run in {small_run}; inspect that folder" in said.err
+
+
+def test_data_are_described_in_flags(harmonium: Command) -> None:
+    assert "need --binarize threshold or --binarize stochastic" in harmonium("inspect digits:grey=true").out

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
@@ -151,6 +152,38 @@ def test_a_full_disk_is_no_fault_of_the_user(harmonium: Command, small_run: Path
     assert done.returncode == 1
     assert done.stderr.startswith("error: ")
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_closed_standard_output_is_no_failure() -> None:
+    program = f"{sys.executable} -c 'import sys; from harmonium.cli.main import run; sys.exit(run())' inspect digits"
+    done = subprocess.run(["bash", "-c", f"{program} >&-"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_letters_that_the_terminal_cannot_spell_are_written_as_codes(tmp_path: Path) -> None:
+    path = tmp_path / "\u00fcber.csv"
+    path.write_text("0,1\n1,0\n")
+    done = subprocess.run(
+        [*START, "inspect", str(path)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("\\xfcber.csv: 2 train rows")
+
+
+def test_a_platform_that_jax_does_not_have(small_run: Path) -> None:
+    done = subprocess.run(
+        [*START, "evaluate", str(small_run)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "JAX_PLATFORMS": "abacus"},
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert "error: JAX_PLATFORMS=abacus names nothing jax can compute on here; unset it" in done.stderr
 
 
 def test_a_reader_that_leaves_is_no_reason_for_words() -> None:

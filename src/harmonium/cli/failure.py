@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
+import traceback
 from typing import Any
 
 from harmonium.errors import (
@@ -49,8 +51,13 @@ def explain(error: BaseException) -> tuple[int, str]:
     if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
         return FAILED, "error: out of memory; use a smaller model, fewer chains or fewer rows"
     if isinstance(error, OSError) and error.strerror:
-        place = f"{error.filename}: " if error.filename else ""
-        return FAILED, f"error: {place}{error.strerror}"
+        return FAILED, f"error: {error.filename or 'reading or writing'}: {error.strerror}"
+    platform = os.environ.get("JAX_PLATFORMS")
+    if platform and _is_raised_by(error, "xla_bridge.py"):
+        return (
+            BAD_INPUT,
+            f"error: JAX_PLATFORMS={platform} names nothing jax can compute on here; unset it, or say cpu",
+        )
     return FAILED, (
         f"error: unexpected {type(error).__name__}: {_one_line(error)[:300] or 'no message'}; "
         "this is a fault of harmonium, run the command again with HARMONIUM_DEBUG=1 to see where it lies"
@@ -65,7 +72,8 @@ def in_flags(message: str) -> str:
     """
     message = re.sub(r"\b\w+=True \((--[\w-]+)\)", r"\1", message)
     message = re.sub(r"\b\w+=(\w+) \((--[\w-]+)\)", r"\2 \1", message)
-    return re.sub(r'\bbinarize="(\w+)"', r"--binarize \1", message)
+    message = re.sub(r'\bbinarize="(\w+)"', r"--binarize \1", message)
+    return re.sub(r"\bon_divergence='(\w+)'", r"--on-divergence \1", message)
 
 
 def _status(error: HarmoniumError) -> int:
@@ -88,6 +96,12 @@ def _usage_message(error: Any) -> str:
     context = getattr(error, "ctx", None)
     hint = f" (see {context.command_path} --help)" if context is not None else ""
     return f"{_one_line(error.format_message()).rstrip('.')}{hint}"
+
+
+def _is_raised_by(error: BaseException, file: str) -> bool:
+    """Whether a source file of this name raised it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and os.path.basename(frames[-1].filename) == file
 
 
 def _one_line(message: object) -> str:

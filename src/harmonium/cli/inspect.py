@@ -45,6 +45,7 @@ def inspect(
 
 
 def _data_name(name: str) -> tuple[dict[str, Any], str]:
+    from harmonium.cli.failure import in_flags
     from harmonium.data.load import load_data
     from harmonium.data.names import data_parameters, describe_name
 
@@ -55,15 +56,21 @@ def _data_name(name: str) -> tuple[dict[str, Any], str]:
     ]
     return (
         {"holds": "data", **data.summary(), "parameters": parameters},
-        f"{describe_name(name)}\n\n{data.describe()}",
+        f"{describe_name(name)}\n\n{in_flags(data.describe())}",
     )
 
 
 def _data(path: str) -> tuple[dict[str, Any], str]:
+    from harmonium.cli.failure import in_flags
     from harmonium.data.load import load_data
+    from harmonium.errors import FileError
+    from harmonium.train.folder import KNOWN_FILES
 
+    run = Path(path).parent
+    if Path(path).name in KNOWN_FILES and (run / "config.toml").is_file() and Path(path).is_file():
+        raise FileError(f"{path} is a part of the run in {run}; inspect that folder")
     data = load_data(path)
-    text = data.describe()
+    text = in_flags(data.describe())
     if data.columns is not None:
         shown = ", ".join(data.columns[:8]) + (", ..." if len(data.columns) > 8 else "")
         text += f"\ncolumns {shown}"

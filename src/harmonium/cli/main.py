@@ -66,6 +66,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     harmonium ...
     0
     """
+    _open_streams()
     with warnings.catch_warnings():
         _warn_in_one_line()
         try:
@@ -87,6 +88,16 @@ def _run(arguments: list[str]) -> int:
     except typer.Exit as done:
         status = done.exit_code
     return 2 if not arguments else status or 0
+
+
+def _open_streams() -> None:
+    """Streams that take every word: closed ones lead nowhere, and a letter they cannot spell is written as its code."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _failed(error: BaseException) -> int:

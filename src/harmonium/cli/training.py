@@ -69,7 +69,5 @@ def _words(config: RunConfig, data: DataSet) -> str:
     values: dict[str, Any] = config.sampler.model_dump(exclude_none=True)
     chains = f" with {values['chains']} chains" if "chains" in values else ""
     sizes = " x ".join(str(size) for size in (data.width, *config.model.hidden))
-    return (
-        f"an {config.model.kind} {sizes} on {data.name} ({len(data.train)} rows) by {values['name']}-{values['steps']}"
-        f"{chains}"
-    )
+    rows = "1 row" if len(data.train) == 1 else f"{len(data.train)} rows"
+    return f"an {config.model.kind} {sizes} on {data.name} ({rows}) by {values['name']}-{values['steps']}{chains}"
