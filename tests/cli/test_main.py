@@ -205,9 +205,9 @@ def test_an_interrupt_elsewhere_is_one_word(
 
 def test_warnings_are_one_line(harmonium: Command, small_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def warning(*_: object, **__: object) -> None:
-        warnings.warn("the first line\n  and the second", HarmoniumWarning, stacklevel=1)
+        warnings.warn("the first line\n  and on_divergence='halve'", HarmoniumWarning, stacklevel=1)
 
     monkeypatch.setattr("harmonium.cli.cache.keep_compiled_programs", warning)
     said = harmonium(f"sample {small_run} --n 1 --steps 1")
     assert said.status == 0
-    assert said.err == "warning: the first line and the second\n"
+    assert said.err == "warning: the first line and --on-divergence halve\n"

@@ -123,7 +123,9 @@ def _warn_in_one_line() -> None:
     from harmonium.errors import HarmoniumWarning
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        print(f"warning: {' '.join(str(message).split())}", file=sys.stderr)
+        from harmonium.cli.failure import in_flags
+
+        print(f"warning: {in_flags(' '.join(str(message).split()))}", file=sys.stderr)
 
     warnings.showwarning = show
     warnings.simplefilter("always", HarmoniumWarning)
