@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 from harmonium.energy.base import AbstractBipartite
 from harmonium.errors import SettingError
 from harmonium.evaluate.estimate import Estimate
+from harmonium.evaluate.halves import log_partition_by_halves
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.enumerate import BIT_BUDGET, check_bits, chunk_of_states, log_sum_over_states
 from harmonium.numerics.precision import as_double, in_double_precision
@@ -76,7 +77,8 @@ def unnormalised_log_probability(model: AbstractBipartite, rows: np.ndarray) -> 
 
 @in_double_precision
 def _log_partition(model: AbstractBipartite, side: int) -> float:
-    return float(_log_partition_program()(model, side))
+    fast = log_partition_by_halves(model, side)
+    return float(_log_partition_program()(model, side)) if fast is None else fast
 
 
 @in_double_precision

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from harmonium.errors import BudgetError
@@ -24,6 +25,15 @@ def check_bits(bits: int, budget: int, what: str, alternative: str) -> None:
             f"{what} would enumerate 2**{bits} states, but the budget is {budget} bits; {alternative}, or pass "
             f"bit_budget={bits} (--bit-budget) if you can wait"
         )
+
+
+def all_states(bits: int) -> Int[np.ndarray, "states bits"]:
+    """All states of a few bits at once, one row each; variable ``i`` is bit ``i`` of the row's number.
+
+    >>> all_states(2).tolist()
+    [[0, 0], [1, 0], [0, 1], [1, 1]]
+    """
+    return (np.arange(1 << bits)[:, None] >> np.arange(bits)) & 1
 
 
 def chunk_bits(bits: int) -> int:
