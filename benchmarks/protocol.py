@@ -38,13 +38,23 @@ def one_core(core: int | None = None) -> None:
     os.execve(sys.executable, [sys.executable, *sys.argv], environment)
 
 
+def kernels() -> str:
+    """The matrix kernels that numpy's libraries have chosen here, which decide how fast numpy and scikit-learn are."""
+    try:
+        from threadpoolctl import threadpool_info
+    except ImportError:
+        return "kernels of numpy unknown: pip install threadpoolctl"
+    found = {f"{pool['internal_api']} {pool.get('architecture', '')}".strip() for pool in threadpool_info()}
+    return f"kernels of numpy: {', '.join(sorted(found))}"
+
+
 @dataclass
 class Contestant:
     """One way of doing the work: ``run`` does ``units`` of it, all of it finished when it returns."""
 
     name: str
     run: Callable[[], object]
-    units: int
+    units: float
     cpu: list[float] = field(default_factory=list)
     wall: list[float] = field(default_factory=list)
 

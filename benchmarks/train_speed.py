@@ -1,25 +1,25 @@
-"""Cost of one PCD-1 update: the whole of ``hm.fit`` beside the bare compiled loop and scikit-learn's BernoulliRBM.
+"""Cost of one PCD-1 update: the whole of ``hm.fit`` beside the bare compiled loop, its floor, and its peers.
 
-    python benchmarks/train_speed.py [--sizes 784x500x100 ...] [--rounds 7]
+    python benchmarks/train_speed.py [--sizes 784x10x5 784x128x100 784x500x100 784x1024x500] [--rounds 5]
 
 Times are microseconds of CPU per update, compilation excluded (every contestant runs once before the clock starts);
-the whole of ``hm.fit`` includes checking the data, placing it, reports and the divergence guard.
+the whole of ``hm.fit`` includes checking the data, placing it, reports and the divergence guard. Peers that are not
+installed are left out: ``pip install '.[bench]'`` brings them.
 """
 
 from __future__ import annotations
 
 import argparse
-import warnings
 
-from protocol import Contestant, one_core, print_table, race, ratio
+from protocol import Contestant, kernels, one_core, print_table, race, ratio
 
 one_core()
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.neural_network import BernoulliRBM
+from floor import floor_ratio, fused_kernel, gemm_floor
+from peers import RATE, peers
 
 import harmonium as hm
 from harmonium.numerics.compile import compile_function
@@ -27,7 +27,7 @@ from harmonium.numerics.logspace import logistic
 from harmonium.numerics.random import Noise, uniform, update_words
 
 ROWS = 2000
-RATE = 0.01
+SIZES = ("784x10x5", "784x128x100", "784x500x100", "784x1024x500")
 
 
 def bare_loop(visible: int, hidden: int, batch: int, rows: jax.Array):
@@ -54,56 +54,62 @@ def bare_loop(visible: int, hidden: int, batch: int, rows: jax.Array):
     return compile_function(lambda carry, order, words: jax.lax.scan(update, carry, (order, words))[0])
 
 
-def contestants(visible: int, hidden: int, batch: int) -> list[Contestant]:
-    """The three ways of making the same number of updates of one size."""
-    generator = np.random.default_rng(0)
-    rows = (generator.random((ROWS, visible)) < 0.3).astype(np.uint8)
-    # A run of about three seconds each, in whole epochs.
-    seconds_per_update = max(2e-5, 1e-10 * visible * hidden * batch)
-    epochs = max(1, round(3 * batch / ROWS / seconds_per_update))
-    updates = epochs * ROWS // batch
-    model = hm.RBM(visible, hidden, seed=0)
-    rule, plain = hm.PCD(chains=batch), hm.PCD(chains=batch, centred=False)
-
-    def fit(rule):
-        return lambda: hm.fit(model, rows, rule, updates=updates, batch_size=batch, learning_rate=RATE)
-
+def bare_contestant(rows: np.ndarray, hidden: int, batch: int, updates: int) -> Contestant:
+    """The bare loop over as many updates, in one compiled call."""
+    visible = rows.shape[1]
     loop = bare_loop(visible, hidden, batch, jnp.asarray(rows))
-    order = jnp.asarray(np.resize(np.arange(ROWS, dtype=np.int32), (updates, batch)))
+    order = jnp.asarray(np.resize(np.arange(len(rows), dtype=np.int32), (updates, batch)))
     words = update_words(jax.random.key(0), jnp.arange(updates))
     weights = 0.01 * jax.random.normal(jax.random.key(1), (hidden, visible))
     carry = (weights, jnp.zeros(visible), jnp.zeros(hidden), jnp.zeros((batch, hidden)))
-    single = rows.astype(np.float32)
+    return Contestant("bare compiled loop", lambda: jax.block_until_ready(loop(carry, order, words)), updates)
 
-    def peer():
-        machine = BernoulliRBM(hidden, learning_rate=RATE, batch_size=batch, n_iter=epochs, random_state=0)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            machine.fit(single)
 
-    return [
-        Contestant("hm.fit, whole call (centred)", fit(rule), updates),
-        Contestant("hm.fit, whole call (plain)", fit(plain), updates),
-        Contestant("bare compiled loop", lambda: jax.block_until_ready(loop(carry, order, words)), updates),
-        Contestant("scikit-learn fit", peer, updates),
-    ]
+def measure(visible: int, hidden: int, batch: int, rounds: int) -> None:
+    """One table: all ways of making the same number of updates of one size."""
+    rows = (np.random.default_rng(0).random((ROWS, visible)) < 0.3).astype(np.uint8)
+    # Runs of about a second each, in whole epochs.
+    per_epoch = ROWS // batch
+    seconds = max(1.5e-5, 6e-11 * visible * hidden * batch)
+    updates = per_epoch * max(1, round(1 / seconds / per_epoch))
+    slow = max(20, updates // 8)
+    model = hm.RBM(visible, hidden, seed=0)
+
+    def fit(centred: bool) -> Contestant:
+        rule = hm.PCD(chains=batch, centred=centred)
+        name = f"hm.fit, whole call ({'centred' if centred else 'plain'})"
+        return Contestant(
+            name,
+            lambda: hm.fit(model, rows, rule, updates=updates, batch_size=batch, learning_rate=RATE),
+            updates,
+        )
+
+    ours, plain = fit(True), fit(False)
+    bare = bare_contestant(rows, hidden, batch, updates)
+    others = peers(rows, hidden, batch, updates, slow)
+    kernel = fused_kernel(rows, hidden, batch, updates)
+    parts = [] if kernel is not None else gemm_floor(visible, hidden, batch, max(100, updates // 4))
+    racers = [ours, plain, bare, *others, *([] if kernel is None else [kernel]), *parts]
+    race(racers, rounds)
+    print_table(f"one PCD-1 update, {visible} x {hidden}, batch {batch}", racers, ours)
+    for other in others:
+        print(f"{other.name} / hm.fit: {ratio(other, ours):.2f} (centred), {ratio(other, plain):.2f} (plain)")
+    print(f"hm.fit / bare loop: {ratio(ours, bare):.3f} (centred), {ratio(plain, bare):.3f} (plain)")
+    for name, racer in (("bare loop", bare), ("hm.fit (plain)", plain), ("hm.fit (centred)", ours)):
+        above = floor_ratio(racer, parts) if kernel is None else ratio(racer, kernel)
+        print(f"{name} / {'floor' if kernel is None else kernel.name}: {above:.3f}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--sizes", nargs="+", default=["784x500x100"], help="visible x hidden x batch")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--sizes", nargs="+", default=SIZES, help="visible x hidden x batch")
+    parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
+    print(kernels())
     for size in options.sizes:
-        visible, hidden, batch = (int(part) for part in size.split("x"))
-        racers = contestants(visible, hidden, batch)
-        race(racers, options.rounds)
-        ours, plain, bare, peer = racers
-        print_table(f"one PCD-1 update, {visible} x {hidden}, batch {batch}", racers, ours)
-        print(f"scikit-learn / hm.fit: {ratio(peer, ours):.2f} (centred), {ratio(peer, plain):.2f} (plain)")
-        print(f"hm.fit / bare loop: {ratio(ours, bare):.3f} (centred), {ratio(plain, bare):.3f} (plain)")
+        measure(*(int(part) for part in size.split("x")), options.rounds)
 
 
 if __name__ == "__main__":
