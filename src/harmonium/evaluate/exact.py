@@ -83,7 +83,7 @@ def _log_partition(model: AbstractBipartite, side: int) -> float:
 
 @in_double_precision
 def _minus_marginal_energy(model: AbstractBipartite, rows: np.ndarray) -> np.ndarray:
-    return np.asarray(_marginal_program()(model, rows.astype(np.float64)))
+    return np.asarray(_marginal_program()(model, rows))
 
 
 @cache

@@ -15,7 +15,7 @@ from harmonium.numerics.enumerate import all_states
 from harmonium.numerics.halves import LARGEST_HALF, log_sum_exp_over_halves
 from harmonium.units.base import AbstractLinearUnits
 
-FEWEST_BITS = 12
+FEWEST_BITS = 6
 """Below so many enumerated units the plain sum is as fast."""
 
 
