@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from harmonium.energy.base import AbstractBipartite, AbstractEnergyModel
-from harmonium.energy.rbm import INITIAL_WEIGHT_SCALE, RBM
+from harmonium.energy.parameters import INITIAL_WEIGHT_SCALE
+from harmonium.energy.rbm import RBM
 from harmonium.errors import SettingError
 from harmonium.units.kinds import unit_class
 
