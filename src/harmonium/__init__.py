@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 _PUBLIC = {
     "RBM": "harmonium.energy.rbm",
+    "BoltzmannMachine": "harmonium.energy.boltzmann",
     "Bernoulli": "harmonium.units.bernoulli",
     "Spin": "harmonium.units.spin",
     "CD": "harmonium.rules.contrastive",
@@ -38,6 +39,7 @@ __all__ = list(_PUBLIC)  # pyright: ignore[reportUnsupportedDunderAll]
 if TYPE_CHECKING:
     from harmonium.data.base import DataSet as DataSet
     from harmonium.data.load import load_data as load_data
+    from harmonium.energy.boltzmann import BoltzmannMachine as BoltzmannMachine
     from harmonium.energy.rbm import RBM as RBM
     from harmonium.errors import HarmoniumError as HarmoniumError
     from harmonium.errors import HarmoniumWarning as HarmoniumWarning

@@ -15,14 +15,15 @@ import jax
 import numpy as np
 
 import harmonium as hm
-from harmonium.energy.layered import AbstractLayered
+from harmonium.energy.base import AbstractEnergyModel
+from harmonium.energy.couplings.graph import grid
 from harmonium.evaluate.estimate import Estimate, Kind
 from harmonium.rules.contrastive import Contrastive
 from harmonium.samplers.base import AbstractSampler
 from harmonium.samplers.gibbs import Gibbs
 from harmonium.typing import Clamp
 from harmonium.units.base import AbstractUnits
-from tests.contracts.machines import wave_layers, wave_rbm
+from tests.contracts.machines import wave_layers, wave_machine, wave_rbm
 from tests.contracts.sabotage import HalfStepApart, Twisted, blind, law_half_a_step_apart, weaker
 from tests.contracts.tables import Table, normalised
 
@@ -46,7 +47,7 @@ class ModelCase:
     ``energy`` is the energy written out from ``parameters()`` and the layers, independently of the model's own code.
     """
 
-    build: Callable[[], AbstractLayered]
+    build: Callable[[], AbstractEnergyModel]
     energy: Callable[[dict[str, Any], tuple[np.ndarray, ...]], np.ndarray]
 
 
@@ -65,6 +66,18 @@ def _layers_energy(parameters: dict[str, Any], layers: tuple[np.ndarray, ...]) -
     return total
 
 
+def _pairs_energy(parameters: dict[str, Any], layers: tuple[np.ndarray, ...]) -> np.ndarray:
+    x = np.concatenate(layers, axis=1)
+    total = -x @ parameters["bias"]
+    for one in range(x.shape[1]):
+        for other in range(one):
+            total -= parameters["coupling"][one, other] * x[:, one] * x[:, other]
+    return total
+
+
+_SPARSE = np.array([[0, 1], [0, 4], [1, 2], [1, 5], [2, 3], [2, 4], [3, 5]])
+"""Couplings of four visible and two hidden units: a chain of visible units, and hidden ones that are independent."""
+
 MODELS: dict[str, ModelCase] = {
     "rbm": ModelCase(wave_rbm, _rbm_energy),
     "rbm of spins": ModelCase(lambda: wave_rbm("spin", "spin"), _rbm_energy),
@@ -79,12 +92,19 @@ MODELS: dict[str, ModelCase] = {
     "four layers": ModelCase(
         lambda: wave_layers(("bernoulli", 2), ("bernoulli", 2), ("spin", 2), ("bernoulli", 1)), _layers_energy
     ),
+    "machine, fully visible": ModelCase(lambda: wave_machine(5), _pairs_energy),
+    "machine": ModelCase(lambda: wave_machine(3, 3, gain=0.7), _pairs_energy),
+    "machine on a sparse graph": ModelCase(lambda: wave_machine(4, 2, pairs=_SPARSE), _pairs_energy),
+    "machine of spins on a lattice": ModelCase(
+        lambda: wave_machine(6, pairs=grid(2, 3), visible="spin", gain=0.5), _pairs_energy
+    ),
+    "machine, spins below": ModelCase(lambda: wave_machine(3, 2, visible="spin", gain=0.5), _pairs_energy),
 }
 """Machines by name; every proof of models and exact evaluators runs on each."""
 
 
 @cache
-def model_of(name: str) -> AbstractLayered:
+def model_of(name: str) -> AbstractEnergyModel:
     """The machine of a row, its arrays in float64."""
     return MODELS[name].build()
 

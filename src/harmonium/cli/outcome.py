@@ -9,7 +9,7 @@ from typing import Any
 from harmonium.cli.failure import DONE, NOT_TO_BE_TRUSTED
 from harmonium.cli.output import put, put_json, say
 from harmonium.data.base import DataSet
-from harmonium.energy.base import AbstractBipartite
+from harmonium.energy.base import AbstractEnergyModel
 from harmonium.evaluate.estimate import Estimate
 from harmonium.evaluate.exact import plan_enumeration
 from harmonium.evaluate.likelihood import log_likelihood
@@ -117,7 +117,7 @@ def remarks(data: DataSet, split: str) -> list[str]:
     return found
 
 
-def _score(model: AbstractBipartite, data: DataSet, split: str) -> tuple[Estimate, bool, str]:
+def _score(model: AbstractEnergyModel, data: DataSet, split: str) -> tuple[Estimate, bool, str]:
     """The exact likelihood, or a proxy where that costs too much; whether it is a proxy; and what to say of it."""
     from harmonium.evaluate.likelihood import visible_rows
 

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from harmonium.energy.base import AbstractBipartite
+from harmonium.energy.base import AbstractBipartite, AbstractEnergyModel
+from harmonium.energy.enumeration import log_partition_of
 from harmonium.errors import SettingError
 from harmonium.evaluate.estimate import Estimate
 from harmonium.numerics.compile import compile_function
@@ -19,20 +20,23 @@ from harmonium.numerics.precision import as_double, in_double_precision
 
 
 class EnumerationPlan(NamedTuple):
-    """Which side is enumerated and what that costs."""
+    """What is enumerated (a side of a model that has two, else None: some units of all layers) and what that costs."""
 
-    side: int
+    side: int | None
     bits: int
     operations: float
 
 
-def plan_enumeration(model: AbstractBipartite) -> EnumerationPlan:
+def plan_enumeration(model: AbstractEnergyModel) -> EnumerationPlan:
     """The cheaper side of a model with two-valued units, its bits, and the operation count of a full sum.
 
-    One state costs a multiply-add per pair of units across the sides and some twenty operations per softplus.
+    One state costs a multiply-add per pair of units across the sides and some twenty operations per softplus. Of a
+    model without sides the units that are not independent given the rest are enumerated; see
+    `harmonium.energy.base.AbstractEnergyModel.split`.
     """
     if not isinstance(model, AbstractBipartite):
-        raise SettingError(f"exact sums need a model with two sides, got a {type(model).__name__}")
+        split = model.split(held=False)
+        return EnumerationPlan(None, split.bits, split.operations)
     sizes = [sum(model.units[layer].size for layer in side) for side in model.sides]
     side = int(sizes[1] < sizes[0])
     for layer in model.sides[side]:
@@ -44,10 +48,10 @@ def plan_enumeration(model: AbstractBipartite) -> EnumerationPlan:
     return EnumerationPlan(side, bits, 2.0**bits * other * (2 * bits + 20))
 
 
-def exact_log_partition(model: AbstractBipartite, bit_budget: int = BIT_BUDGET) -> Estimate:
-    r"""Exact :math:`\log Z = \log \sum_x e^{-F(x)}` over the states of the smaller side, in float64 nats.
+def exact_log_partition(model: AbstractEnergyModel, bit_budget: int = BIT_BUDGET) -> Estimate:
+    r"""Exact :math:`\log Z = \log \sum_x e^{-F(x)}` over the states of what `plan_enumeration` says, in float64 nats.
 
-    Raises `BudgetError` when that side has more two-valued units than ``bit_budget``.
+    Raises `BudgetError` when that is more two-valued units than ``bit_budget``.
     """
     plan = plan_enumeration(model)
     check_bits(
@@ -65,23 +69,23 @@ def exact_log_partition(model: AbstractBipartite, bit_budget: int = BIT_BUDGET) 
     )
 
 
-def unnormalised_log_probability(model: AbstractBipartite, rows: np.ndarray) -> np.ndarray:
+def unnormalised_log_probability(model: AbstractEnergyModel, rows: np.ndarray) -> np.ndarray:
     """Minus the free energy of every row, in float64 nats."""
     double = as_double(model)
     parts = [
-        _minus_marginal_energy(double, rows[start : start + 4096]) for start in range(0, len(rows), 4096)
+        _minus_free_energy(double, rows[start : start + 4096]) for start in range(0, len(rows), 4096)
     ]
     return np.concatenate(parts)
 
 
 @in_double_precision
-def _log_partition(model: AbstractBipartite, side: int) -> float:
+def _log_partition(model: AbstractEnergyModel, side: int | None) -> float:
     return float(_log_partition_program()(model, side))
 
 
 @in_double_precision
-def _minus_marginal_energy(model: AbstractBipartite, rows: np.ndarray) -> np.ndarray:
-    return np.asarray(_marginal_program()(model, rows.astype(np.float64)))
+def _minus_free_energy(model: AbstractEnergyModel, rows: np.ndarray) -> np.ndarray:
+    return np.asarray(_free_energy_program()(model, rows.astype(np.float64)))
 
 
 @cache
@@ -90,11 +94,13 @@ def _log_partition_program():
 
 
 @cache
-def _marginal_program():
-    return compile_function(lambda model, rows: -model.marginal_energy(0, (rows,)))
+def _free_energy_program():
+    return compile_function(lambda model, rows: -model.free_energy(rows))
 
 
-def _sum_states(model: AbstractBipartite, side: int) -> Float[Array, ""]:
+def _sum_states(model: AbstractEnergyModel, side: int | None) -> Float[Array, ""]:
+    if side is None or not isinstance(model, AbstractBipartite):
+        return log_partition_of(model)
     layers = [model.units[index] for index in model.sides[side]]
     bits = sum(units.size for units in layers)
     edges = np.cumsum([0, *(units.size for units in layers)])

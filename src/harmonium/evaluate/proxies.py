@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from harmonium.energy.base import AbstractBipartite
+from harmonium.energy.base import AbstractBipartite, AbstractEnergyModel, as_bipartite
 from harmonium.evaluate.estimate import Estimate, Kind
 from harmonium.evaluate.likelihood import mean_over_rows, visible_rows
 from harmonium.numerics.compile import compile_function
@@ -19,7 +19,7 @@ from harmonium.numerics.precision import as_double, in_double_precision
 _BLOCK = 256
 
 
-def pseudo_likelihood(model: AbstractBipartite, data: Any) -> Estimate:
+def pseudo_likelihood(model: AbstractEnergyModel, data: Any) -> Estimate:
     r"""Mean log pseudo-likelihood :math:`\sum_i \log p(v_i \mid v_{-i})` of rows, in nats per row; a proxy.
 
     Every unit is scored, none sampled, so the number is deterministic: with two-valued units
@@ -36,11 +36,11 @@ def pseudo_likelihood(model: AbstractBipartite, data: Any) -> Estimate:
     return _proxy(scores, "pseudo-likelihood", "product of one-variable conditionals, not the joint")
 
 
-def reconstruction_error(model: AbstractBipartite, data: Any) -> Estimate:
+def reconstruction_error(model: AbstractEnergyModel, data: Any) -> Estimate:
     r"""Mean squared error per row, :math:`\lVert v - \mathrm{E}[v \mid \mathrm{E}[h \mid v]] \rVert^2`; a proxy.
 
     It measures how near one mean-field pass comes back to the data, not how probable the data are; a model that mixes
-    badly reconstructs well. Raises `DataError` for rows that do not fit.
+    badly reconstructs well. Raises `DataError` for rows that do not fit and `SettingError` for a model without two sides.
 
     >>> import numpy as np
     >>> from harmonium.energy.rbm import RBM
@@ -48,7 +48,8 @@ def reconstruction_error(model: AbstractBipartite, data: Any) -> Estimate:
     >>> reconstruction_error(free, [[0, 1, 0]]).value
     0.75
     """
-    scores = _by_block(_reconstruction_program, model, visible_rows(model, data))
+    rows = visible_rows(model, data)
+    scores = _by_block(_reconstruction_program, as_bipartite(model, "a reconstruction error"), rows)
     return _proxy(scores, "reconstruction error", "squared error of one pass, not a likelihood")
 
 
@@ -58,7 +59,7 @@ def _proxy(scores: np.ndarray, method: str, reason: str) -> Estimate:
 
 
 @in_double_precision
-def _by_block(program, model: AbstractBipartite, rows: np.ndarray) -> np.ndarray:
+def _by_block(program, model: AbstractEnergyModel, rows: np.ndarray) -> np.ndarray:
     double = as_double(model)
     blocks = [rows[start : start + _BLOCK].astype(np.float64) for start in range(0, len(rows), _BLOCK)]
     return np.concatenate([np.asarray(program()(double, block)) for block in blocks])
@@ -74,13 +75,13 @@ def _reconstruction_program():
     return compile_function(_reconstruction_scores)
 
 
-def _pseudo_scores(model: AbstractBipartite, rows: Float[Array, "rows n"]) -> Float[Array, " rows"]:
+def _pseudo_scores(model: AbstractEnergyModel, rows: Float[Array, "rows n"]) -> Float[Array, " rows"]:
     low, high = model.units[0].support
-    here = model.marginal_energy(0, (rows,))
+    here = model.free_energy(rows)
 
     def add_unit(unit: Array, total: Array) -> Array:
         flipped = rows.at[:, unit].set(low + high - rows[:, unit])
-        return total - jnp.logaddexp(0.0, here - model.marginal_energy(0, (flipped,)))
+        return total - jnp.logaddexp(0.0, here - model.free_energy(flipped))
 
     return jax.lax.fori_loop(0, rows.shape[1], add_unit, jnp.zeros(rows.shape[0], rows.dtype))
 

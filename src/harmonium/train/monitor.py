@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from harmonium.energy.base import AbstractBipartite
+from harmonium.energy.base import AbstractEnergyModel
 from harmonium.evaluate.estimate import Estimate
 from harmonium.evaluate.exact import exact_log_partition, plan_enumeration, unnormalised_log_probability
 from harmonium.evaluate.likelihood import mean_over_rows
@@ -125,7 +125,7 @@ class Monitor:
             record["log_likelihood_kind"] = str(estimate.kind)
         return record
 
-    def likelihoods(self, model: AbstractBipartite) -> dict[str, Estimate]:
+    def likelihoods(self, model: AbstractEnergyModel) -> dict[str, Estimate]:
         """Exact mean log-likelihoods of the scored rows by split; empty when they would cost too much."""
         if plan_enumeration(model).operations > EXACT_OPERATIONS:
             return {}
@@ -142,7 +142,7 @@ def _health_program():
 
 
 def _signs(
-    model: AbstractBipartite,
+    model: AbstractEnergyModel,
     chains: Configuration | None,
     probe: Float[Array, "rows n"],
     weight: Float[Array, " rows"] | None,
