@@ -16,6 +16,7 @@ _PUBLIC = {
     "Spin": "harmonium.units.spin",
     "CD": "harmonium.rules.contrastive",
     "PCD": "harmonium.rules.contrastive",
+    "ExactGradient": "harmonium.rules.likelihood",
     "fit": "harmonium.train.fit",
     "resume": "harmonium.train.fit",
     "load_run": "harmonium.train.rebuild",
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from harmonium.evaluate.proxies import reconstruction_error as reconstruction_error
     from harmonium.rules.contrastive import CD as CD
     from harmonium.rules.contrastive import PCD as PCD
+    from harmonium.rules.likelihood import ExactGradient as ExactGradient
     from harmonium.samplers.sample import sample as sample
     from harmonium.train.fit import fit as fit
     from harmonium.train.fit import resume as resume

@@ -321,4 +321,4 @@ def test_exact_inference_refuses_layers_it_cannot_sum_out() -> None:
     model = model_of("three layers")
     batch, noise = Batch(x=jnp.zeros((2, 3))), Noise.from_key(jax.random.key(0))
     with pytest.raises(SettingError, match="hidden units that are independent given the data"):
-        Exact().energy(noise, model, batch)
+        Exact().posterior(noise, model, batch)

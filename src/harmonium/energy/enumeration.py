@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Num
@@ -9,6 +10,7 @@ from jaxtyping import Array, Float, Num
 from harmonium.energy.base import AbstractEnergyModel, as_layer
 from harmonium.energy.cumulant import Split, Walk, coupled_cumulant, ends_of
 from harmonium.numerics.enumerate import BIT_BUDGET, check_bits
+from harmonium.typing import Configuration
 
 FEWER = "train and score a model with fewer units there"
 
@@ -46,8 +48,28 @@ def free_energy_of(
     energy = -(rows @ bias[:size]) - jnp.sum(rows @ coupling[:size, :size] * rows, axis=-1) / 2
     if len(model.units) == 1:
         return energy
-    split = model.split(held=True)
-    check_bits(split.bits, bit_budget, f"the free energy of this {type(model).__name__}", FEWER)
-    inner = Split(*(tuple(unit - size for unit in part) for part in split))
+    check_bits(
+        model.split(held=True).bits, bit_budget, f"the free energy of this {type(model).__name__}", FEWER
+    )
+    return energy - _hidden_cumulant(model, coupling, bias[size:] + rows @ coupling[:size, size:])
+
+
+def hidden_means_of(
+    model: AbstractEnergyModel, visible: Num[Array | np.ndarray, "*batch visible"]
+) -> Configuration:
+    """Expectation of every hidden unit given visible rows, layer by layer: the derivative of their cumulant."""
+    rows = as_layer(model, 0, visible)
+    coupling, bias = model.pairwise()
+    size = model.units[0].size
     field = bias[size:] + rows @ coupling[:size, size:]
-    return energy - coupled_cumulant(coupling[size:, size:], field, inner, ends_of(model.units[1:]))
+    means = jax.grad(lambda field: jnp.sum(_hidden_cumulant(model, coupling, field)))(field)
+    edges = np.cumsum([units.size for units in model.units[1:]])[:-1]
+    return tuple(jnp.split(means, edges, axis=-1))
+
+
+def _hidden_cumulant(
+    model: AbstractEnergyModel, coupling: Float[Array, "n n"], field: Float[Array, "*batch hidden"]
+) -> Float[Array, "*batch"]:
+    size = model.units[0].size
+    split = Split(*(tuple(unit - size for unit in part) for part in model.split(held=True)))
+    return coupled_cumulant(coupling[size:, size:], field, split, ends_of(model.units[1:]))
