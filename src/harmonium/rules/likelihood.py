@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import SupportsIndex
 
 import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from harmonium.energy.base import AbstractEnergyModel
@@ -67,6 +68,8 @@ class ExactGradient(AbstractRule):
     def loss(
         self, model: AbstractEnergyModel, step: Step, state: ExactGradientState, batch: Batch
     ) -> tuple[Float[Array, ""], tuple[ExactGradientState, RuleInfo]]:
+        if len(model.units) == 1:
+            return _energy_of_moments(model, batch) + log_partition_of(model), (state, {})
         posterior = Exact(self.bit_budget).posterior(Noise.of(step.key), model, batch)
         surrogate = weighted_mean(posterior.energy, batch.weight) + log_partition_of(model)
         offsets = moved_offsets(state.offsets, posterior.means, batch.weight, self.offset_rate)
@@ -77,3 +80,16 @@ class ExactGradient(AbstractRule):
 
     def chains(self, state: ExactGradientState) -> Configuration | None:
         return None
+
+
+def _energy_of_moments(model: AbstractEnergyModel, batch: Batch) -> Float[Array, ""]:
+    r"""Mean energy of rows without hidden units, :math:`-\frac12 \sum_{ij} C_{ij} M_{ij} - b^\top m`.
+
+    Counts of binary rows are whole numbers, which float32 adds without an error; the mean of row energies would round
+    at every row, and along the flat directions of a likelihood such errors move the maximum.
+    """
+    coupling, bias = model.pairwise()
+    weight = jnp.ones(batch.x.shape[:1], batch.x.dtype) if batch.weight is None else batch.weight
+    weighted = weight[:, None] * batch.x
+    second = batch.x.T @ weighted / jnp.sum(weight)
+    return -jnp.sum(coupling * second) / 2 - bias @ (jnp.sum(weighted, axis=0) / jnp.sum(weight))
