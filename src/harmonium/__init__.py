@@ -25,6 +25,9 @@ _PUBLIC = {
     "load": "harmonium.train.model_file",
     "log_likelihood": "harmonium.evaluate.likelihood",
     "log_partition": "harmonium.evaluate.likelihood",
+    "moments": "harmonium.evaluate.moments",
+    "exact_gradient": "harmonium.evaluate.moments",
+    "mode_weights": "harmonium.evaluate.moments",
     "pseudo_likelihood": "harmonium.evaluate.proxies",
     "reconstruction_error": "harmonium.evaluate.proxies",
     "Estimate": "harmonium.evaluate.estimate",
@@ -47,6 +50,9 @@ if TYPE_CHECKING:
     from harmonium.evaluate.estimate import Estimate as Estimate
     from harmonium.evaluate.likelihood import log_likelihood as log_likelihood
     from harmonium.evaluate.likelihood import log_partition as log_partition
+    from harmonium.evaluate.moments import exact_gradient as exact_gradient
+    from harmonium.evaluate.moments import mode_weights as mode_weights
+    from harmonium.evaluate.moments import moments as moments
     from harmonium.evaluate.proxies import pseudo_likelihood as pseudo_likelihood
     from harmonium.evaluate.proxies import reconstruction_error as reconstruction_error
     from harmonium.rules.contrastive import CD as CD

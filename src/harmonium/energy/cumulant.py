@@ -48,7 +48,7 @@ class Walk:
     The enumerated units are the *near* ones, of which a chunk holds all states, and the *far* ones, of which a chunk
     holds some: their common part is one matrix product, so that a state costs a few operations and no product of its
     own. ``coupling`` is symmetric with a zero diagonal and couples no two of the summed units; ``ends`` are the two
-    values of every unit.
+    values of every unit. A chunk is as long as memory for ``numbers_per_state`` (one per summed unit when None) allows.
     """
 
     def __init__(
@@ -57,8 +57,10 @@ class Walk:
         fields: Float[Array, "rows n"],
         split: Split,
         ends: Float[np.ndarray, "2 n"],
+        numbers_per_state: int | None = None,
     ):
-        fit = _CHUNK_NUMBERS // max(1, len(fields) * max(1, len(split.summed)))
+        width = numbers_per_state or max(1, len(split.summed))
+        fit = _CHUNK_NUMBERS // max(1, len(fields) * width)
         room = int(math.log2(fit)) if fit > 1 else 0
         near_bits = min(-(-split.bits // 2), _NEAR_BITS, room)
         self.far_bits = min(split.bits - near_bits, room - near_bits)

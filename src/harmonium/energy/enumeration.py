@@ -15,10 +15,10 @@ from harmonium.typing import Configuration
 FEWER = "train and score a model with fewer units there"
 
 
-def walk_of(model: AbstractEnergyModel, split: Split | None = None) -> Walk:
+def walk_of(model: AbstractEnergyModel, numbers_per_state: int | None = None) -> Walk:
     """The walk over all configurations of a model, for the one field that is its bias."""
     coupling, bias = model.pairwise()
-    return Walk(coupling, bias[None], model.split(held=False) if split is None else split, ends_of(model.units))
+    return Walk(coupling, bias[None], model.split(held=False), ends_of(model.units), numbers_per_state)
 
 
 def log_partition_of(model: AbstractEnergyModel) -> Float[Array, ""]:
