@@ -70,7 +70,7 @@ def moments(model: AbstractEnergyModel, *, bit_budget: SupportsIndex = BIT_BUDGE
 
 def exact_gradient(
     model: AbstractEnergyModel, data: Any, *, bit_budget: SupportsIndex = BIT_BUDGET
-) -> dict[str, np.ndarray]:
+) -> dict[str, Any]:
     r"""Gradient of the mean log-likelihood of rows in the model's parameters, by enumeration in float64.
 
     .. math:: \mathrm{E}_{data}[\partial_\theta(-E)] - \mathrm{E}_{model}[\partial_\theta(-E)]
@@ -92,11 +92,7 @@ def exact_gradient(
     rows = visible_rows(model, data)
     _check(model, bit_budget, "the exact gradient")
     slopes = _gradient(as_double(model), rows.astype(np.float64))
-    return {
-        name: value
-        for name, value in slopes.parameters().items()
-        if isinstance(value, np.ndarray) and value.dtype.kind == "f"
-    }
+    return {name: value for name, value in slopes.parameters().items() if _is_real(value)}
 
 
 def mode_weights(
@@ -140,6 +136,13 @@ def mode_weights(
         kept = np.argsort(-scores, kind="stable")[:count]
         best = np.concatenate([best[0], rows])[kept], scores[kept]
     return ModeWeights(best[0], np.exp(best[1] - log_partition))
+
+
+def _is_real(value: Any) -> bool:
+    """Whether an argument of ``from_arrays`` holds parameters: an array of floats, or one per layer."""
+    if isinstance(value, list):
+        return all(_is_real(part) for part in value)
+    return isinstance(value, np.ndarray) and value.dtype.kind == "f"
 
 
 def _check(model: AbstractEnergyModel, bit_budget: SupportsIndex, what: str) -> None:
