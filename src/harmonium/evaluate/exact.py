@@ -48,6 +48,12 @@ def plan_enumeration(model: AbstractEnergyModel) -> EnumerationPlan:
     return EnumerationPlan(side, bits, 2.0**bits * other * (2 * bits + 20))
 
 
+def likelihood_operations(model: AbstractEnergyModel, rows: int) -> float:
+    """Operations of an exact likelihood of so many rows; of a model with coupled hidden units each row sums over them."""
+    plan, held = plan_enumeration(model), model.split(held=True)
+    return plan.operations + (rows * held.operations if held.bits else 0.0)
+
+
 def exact_log_partition(model: AbstractEnergyModel, bit_budget: int = BIT_BUDGET) -> Estimate:
     r"""Exact :math:`\log Z = \log \sum_x e^{-F(x)}` over the states of what `plan_enumeration` says, in float64 nats.
 

@@ -31,9 +31,13 @@ class Posterior(NamedTuple):
 class AbstractInference(eqx.Module):
     """How hidden layers are inferred once the data are clamped.
 
-    An inference holds settings only. To add one, implement :meth:`posterior` in a file of its own, give it a name in
-    ``inference/names.py`` and add a row of rules to ``tests/contracts/cases.py``.
+    An inference holds settings only. To add one, implement both methods in a file of its own, give it a name in
+    ``inference/names.py`` and add a row to ``tests/contracts/cases.py``.
     """
+
+    @abstractmethod
+    def check(self, model: AbstractEnergyModel) -> None:
+        """Raise an error that names the cure where this inference cannot serve the model."""
 
     @abstractmethod
     def posterior(self, noise: Noise, model: AbstractEnergyModel, batch: Batch) -> Posterior:

@@ -31,6 +31,9 @@ class ClampedGibbs(AbstractInference):
 
     sweeps: int = eqx.field(default=10, converter=_checked_sweeps)
 
+    def check(self, model: AbstractEnergyModel) -> None:
+        """Every model that can be swept can be swept with its data clamped."""
+
     def posterior(self, noise: Noise, model: AbstractEnergyModel, batch: Batch) -> Posterior:
         frozen = jax.lax.stop_gradient(model)
         start = clamped(frozen, batch)

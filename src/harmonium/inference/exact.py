@@ -28,17 +28,20 @@ class Exact(AbstractInference):
 
     bit_budget: int = eqx.field(default=12, converter=_checked_budget)
 
-    def posterior(self, noise: Noise, model: AbstractEnergyModel, batch: Batch) -> Posterior:
+    def check(self, model: AbstractEnergyModel) -> None:
         bits = model.split(held=True).bits
         if bits > self.bit_budget:
             raise BudgetError(
                 f"exact inference would enumerate 2**{bits} states of the hidden units for every row, but its budget "
                 f"is {self.bit_budget} bits; use inference='mean-field' or 'gibbs' (--inference)"
             )
+
+    def posterior(self, noise: Noise, model: AbstractEnergyModel, batch: Batch) -> Posterior:
+        self.check(model)
         frozen = jax.lax.stop_gradient(model)
         if len(model.units) == 1:
             hidden = ()
-        elif len(model.units) == 2 and not bits:
+        elif len(model.units) == 2 and not model.split(held=True).bits:
             hidden = (frozen.units[1].mean(frozen.field(1, (batch.x, frozen.units[1].natural()))),)
         else:
             hidden = hidden_means_of(frozen, batch.x)

@@ -9,7 +9,7 @@ import numpy as np
 from jax.scipy.special import entr
 from jaxtyping import Array, Float
 
-from harmonium.energy.base import AbstractEnergyModel
+from harmonium.energy.base import AbstractEnergyModel, check_two_valued
 from harmonium.errors import SettingError
 from harmonium.inference.base import AbstractInference, Posterior, clamped
 from harmonium.numerics.random import Noise
@@ -49,6 +49,9 @@ class MeanField(AbstractInference):
             )
         if not is_number(self.tolerance) or not self.tolerance >= 0:
             raise SettingError(f"tolerance must be at least 0, got {self.tolerance!r}; pass e.g. 1e-6")
+
+    def check(self, model: AbstractEnergyModel) -> None:
+        check_two_valued(model, "mean-field inference")
 
     def posterior(self, noise: Noise, model: AbstractEnergyModel, batch: Batch) -> Posterior:
         means, residual = self.solve(jax.lax.stop_gradient(model), batch)

@@ -74,6 +74,7 @@ class Contrastive(AbstractRule):
         check_centring(self.centred, self.offset_rate)
 
     def init(self, words: Words, model: AbstractEnergyModel, batch: Batch) -> ContrastiveState:
+        self.inference.check(model)
         noise = Noise.of(words)
         offsets = first_offsets(model, batch) if self.centred else None
         sampler = None

@@ -13,7 +13,11 @@ from jaxtyping import Array, Float
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.evaluate.estimate import Estimate
-from harmonium.evaluate.exact import exact_log_partition, plan_enumeration, unnormalised_log_probability
+from harmonium.evaluate.exact import (
+    exact_log_partition,
+    likelihood_operations,
+    unnormalised_log_probability,
+)
 from harmonium.evaluate.likelihood import mean_over_rows
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.random import Noise, update_words
@@ -128,7 +132,8 @@ class Monitor:
 
     def likelihoods(self, model: AbstractEnergyModel) -> dict[str, Estimate]:
         """Exact mean log-likelihoods of the scored rows by split; empty when they would cost too much."""
-        if plan_enumeration(model).operations > EXACT_OPERATIONS:
+        scored = sum(len(rows) for rows, _ in self.scored.values())
+        if likelihood_operations(model, scored) > EXACT_OPERATIONS:
             return {}
         partition = exact_log_partition(model)
         return {
