@@ -288,7 +288,6 @@ def visible_kernel(table: Table) -> np.ndarray:
     return np.stack([np.bincount(groups, weights=row) for row in kernel[first]])
 
 
-
 # -------------------------------------------------------------------------------------------------------- inferences
 
 

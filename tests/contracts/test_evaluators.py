@@ -37,7 +37,9 @@ def test_the_number_is_that_of_the_table(name: str, machine: str) -> None:
     case, model = EVALUATORS[name], model_of(machine)
     rows = rows_of(machine)
     if name == "reconstruction_error" and machine not in RBMS:
-        with pytest.raises(SettingError, match="a reconstruction error needs a model whose layers fall into two"):
+        with pytest.raises(
+            SettingError, match="a reconstruction error needs a model whose layers fall into two"
+        ):
             case.estimate(model, rows)
         return
     truth = case.truth(model, table_of(machine), rows)

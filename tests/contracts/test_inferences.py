@@ -21,7 +21,9 @@ from tests.contracts.tables import POWER, deviation_limit, deviation_power, larg
 COPIES = 40_000
 
 inferences = pytest.mark.parametrize("name", INFERENCES)
-machines = pytest.mark.parametrize("machine", ["machine", "machine, spins below", "machine on a sparse graph"])
+machines = pytest.mark.parametrize(
+    "machine", ["machine", "machine, spins below", "machine on a sparse graph"]
+)
 
 
 @cache
@@ -154,7 +156,10 @@ def test_a_machine_without_hidden_units_has_nothing_to_infer(name: str) -> None:
 
 
 def test_inferences_by_name() -> None:
-    assert describe_inference(build_inference("mean-field", 7)) == {"inference": "mean-field", "inference_sweeps": 7}
+    assert describe_inference(build_inference("mean-field", 7)) == {
+        "inference": "mean-field",
+        "inference_sweeps": 7,
+    }
     assert describe_inference(MeanField(damping=0.1)) is None
     assert hm.PCD(inference=MeanField(damping=0.1)).inference == MeanField(damping=0.1)
     for arguments, message in (

@@ -122,7 +122,9 @@ def test_the_energy_of_a_chain_has_the_gradient_of_the_log_partition_function(na
     with jax.enable_x64(True):
         law = jnp.asarray(table.law())
         rows = tuple(map(jnp.asarray, table.layers))
-        slopes = jax.jit(jax.grad(lambda model: law @ model.chain_energy(rows)))(jax.tree.map(jnp.asarray, model))
+        slopes = jax.jit(jax.grad(lambda model: law @ model.chain_energy(rows)))(
+            jax.tree.map(jnp.asarray, model)
+        )
         exact = jax.jit(jax.grad(log_partition_of))(jax.tree.map(jnp.asarray, model))
     for found, expected in zip(jax.tree.leaves(slopes), jax.tree.leaves(exact), strict=True):
         np.testing.assert_allclose(-np.asarray(found), np.asarray(expected), atol=1e-13)

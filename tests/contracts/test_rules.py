@@ -320,7 +320,9 @@ def test_settings_out_of_range_are_refused() -> None:
 def test_exact_inference_refuses_hidden_units_it_cannot_enumerate() -> None:
     model = model_of("machine")
     batch, noise = Batch(x=jnp.zeros((2, 3))), Noise.from_key(jax.random.key(0))
-    with pytest.raises(BudgetError, match=r"enumerate 2\*\*2 states.*budget is 1 bits; use inference='mean-field'"):
+    with pytest.raises(
+        BudgetError, match=r"enumerate 2\*\*2 states.*budget is 1 bits; use inference='mean-field'"
+    ):
         Exact(bit_budget=1).posterior(noise, model, batch)
 
 
@@ -363,7 +365,9 @@ def test_a_rule_without_a_sample_has_the_exact_gradient(rule: str, name: str) ->
 
 @pytest.mark.parametrize("inference", ["exact", "gibbs"])
 @pytest.mark.parametrize("name", ["machine", "machine on a sparse graph"])
-def test_persistent_chains_of_a_general_machine_have_the_exact_mean_gradient(name: str, inference: str) -> None:
+def test_persistent_chains_of_a_general_machine_have_the_exact_mean_gradient(
+    name: str, inference: str
+) -> None:
     """Chains at the target and hidden units inferred: the exact gradient in the mean; with weaker chains, another."""
     model, table = model_of(name), table_of(name)
     states, _ = table.marginal(0, table.law())

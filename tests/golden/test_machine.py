@@ -103,11 +103,20 @@ def test_couplings_of_two_hundred_in_single_precision() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (dict(coupling=np.zeros((2, 3)), bias=np.zeros(2)), r"coupling must be 2 by 2, .* got shape \(2, 3\)"),
+        (
+            dict(coupling=np.zeros((2, 3)), bias=np.zeros(2)),
+            r"coupling must be 2 by 2, .* got shape \(2, 3\)",
+        ),
         (dict(coupling=np.eye(2), bias=np.zeros(2)), "coupling must be zero on its diagonal; set it to zero"),
         (dict(coupling=[[0.0, 1.0], [2.0, 0.0]], bias=np.zeros(2)), "coupling must be symmetric; pass"),
-        (dict(coupling=np.zeros((2, 2)), bias=np.zeros(2), n_visible=0), "n_visible must be .* 1 to 2, got 0"),
-        (dict(coupling=np.zeros((2, 2)), bias=np.zeros(2), n_visible=3), "n_visible must be .* 1 to 2, got 3"),
+        (
+            dict(coupling=np.zeros((2, 2)), bias=np.zeros(2), n_visible=0),
+            "n_visible must be .* 1 to 2, got 0",
+        ),
+        (
+            dict(coupling=np.zeros((2, 2)), bias=np.zeros(2), n_visible=3),
+            "n_visible must be .* 1 to 2, got 3",
+        ),
         (
             dict(coupling=[[0.0, 1.0], [1.0, 0.0]], bias=np.zeros(2), pairs=np.zeros((0, 2), int)),
             "holds 1 for the units 0 and 1, which pairs does not name",

@@ -24,7 +24,12 @@ def train(
     data: Data = None,
     binarize: Binarize = None,
     model: Annotated[
-        str | None, typer.Option(metavar="rbm|bm", help="Kind of model: restricted, or any pair of units coupled.", rich_help_panel=_MODEL)
+        str | None,
+        typer.Option(
+            metavar="rbm|bm",
+            help="Kind of model: restricted, or any pair of units coupled.",
+            rich_help_panel=_MODEL,
+        ),
     ] = None,
     visible: Annotated[
         str | None,
@@ -34,9 +39,7 @@ def train(
     ] = None,
     hidden: Annotated[
         str | None,
-        typer.Option(
-            metavar="N", help="Hidden units; default 128. A bm may have 0.", rich_help_panel=_MODEL
-        ),
+        typer.Option(metavar="N", help="Hidden units; default 128. A bm may have 0.", rich_help_panel=_MODEL),
     ] = None,
     hidden_units: Annotated[
         str | None,

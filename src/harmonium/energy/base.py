@@ -104,9 +104,7 @@ class AbstractBipartite(AbstractEnergyModel):
         """Energy of one side with the other side summed out exactly, in nats."""
 
 
-def as_layer(
-    model: AbstractEnergyModel, index: int, layer: Array | np.ndarray
-) -> Float[Array, "*batch n"]:
+def as_layer(model: AbstractEnergyModel, index: int, layer: Array | np.ndarray) -> Float[Array, "*batch n"]:
     """One layer as an array of the model's dtype. Raises `SettingError` for another number of units."""
     size = model.units[index].size
     if np.shape(layer)[-1:] != (size,):

@@ -102,7 +102,9 @@ class BoltzmannMachine(AbstractEnergyModel):
                 "to the bias"
             )
         if not np.allclose(matrix, matrix.T, rtol=1e-5, atol=1e-6 * float(np.abs(matrix).max(initial=0))):
-            raise SettingError("coupling must be symmetric; pass (coupling + coupling.T) / 2, the same energy")
+            raise SettingError(
+                "coupling must be symmetric; pass (coupling + coupling.T) / 2, the same energy"
+            )
         count = size if n_visible is None else n_visible
         count = whole_number(count, f"n_visible must be a whole number from 1 to {size}", most=size)
         graph = Graph(size, pairs)
@@ -154,9 +156,7 @@ class BoltzmannMachine(AbstractEnergyModel):
         matrix, edges = self.couplings[0].matrix(), self._edges
         field = self.units[layer].natural()
         for other, values in enumerate(configuration):
-            field = (
-                field + values @ matrix[edges[other] : edges[other + 1], edges[layer] : edges[layer + 1]]
-            )
+            field = field + values @ matrix[edges[other] : edges[other + 1], edges[layer] : edges[layer + 1]]
         return field
 
     def groups(self, layer: int) -> tuple[tuple[int, ...], ...]:

@@ -131,7 +131,9 @@ class AbstractLayered(AbstractBipartite):
         check_two_valued(self, "an exact sum")
         edges = np.cumsum([0, *(units.size for units in self.units)])
         sides = [
-            tuple(unit for layer in side if layer or not held for unit in range(edges[layer], edges[layer + 1]))
+            tuple(
+                unit for layer in side if layer or not held for unit in range(edges[layer], edges[layer + 1])
+            )
             for side in self.sides
         ]
         return Split(*sorted(sides, key=len))

@@ -17,9 +17,7 @@ INITIAL_WEIGHT_SCALE = 0.01
 """Standard deviation of the weights of a new machine."""
 
 
-def starting_weights(
-    shape: tuple[int, ...], seed: SupportsIndex, weight_scale: float
-) -> Float[Array, "..."]:
+def starting_weights(shape: tuple[int, ...], seed: SupportsIndex, weight_scale: float) -> Float[Array, "..."]:
     """``weight_scale`` times standard normal numbers of ``seed``, in float32.
 
     Raises `SettingError` for a seed or a scale out of range.

@@ -78,9 +78,7 @@ def exact_log_partition(model: AbstractEnergyModel, bit_budget: int = BIT_BUDGET
 def unnormalised_log_probability(model: AbstractEnergyModel, rows: np.ndarray) -> np.ndarray:
     """Minus the free energy of every row, in float64 nats."""
     double = as_double(model)
-    parts = [
-        _minus_free_energy(double, rows[start : start + 4096]) for start in range(0, len(rows), 4096)
-    ]
+    parts = [_minus_free_energy(double, rows[start : start + 4096]) for start in range(0, len(rows), 4096)]
     return np.concatenate(parts)
 
 

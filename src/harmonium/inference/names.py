@@ -26,7 +26,9 @@ def build_inference(
     """
     if isinstance(inference, AbstractInference):
         if sweeps is not None:
-            raise SettingError(f"inference_sweeps={sweeps} belongs to an inference given by its name; drop it")
+            raise SettingError(
+                f"inference_sweeps={sweeps} belongs to an inference given by its name; drop it"
+            )
         return inference
     if not isinstance(inference, str) or inference not in INFERENCES:
         raise SettingError(f"no inference is called {inference!r}; choose one of {', '.join(INFERENCES)}")

@@ -95,7 +95,9 @@ class Graph:
         return f"Graph({self.size})" if self.is_complete else f"Graph({self.size}, {len(self.pairs)} pairs)"
 
 
-def grid(rows: SupportsIndex, columns: SupportsIndex, *, periodic: bool = False) -> Int[np.ndarray, "pairs 2"]:
+def grid(
+    rows: SupportsIndex, columns: SupportsIndex, *, periodic: bool = False
+) -> Int[np.ndarray, "pairs 2"]:
     """Pairs of neighbours on a square lattice, units numbered along its rows; ``periodic`` joins opposite edges.
 
     A side of one or two units has no edge to join that is not there already.
@@ -128,7 +130,9 @@ def _sorted_pairs(pairs: ArrayLike, size: int) -> Int[np.ndarray, "pairs 2"]:
         )
     wrong = (array < 0) | (array >= size)
     if wrong.any():
-        raise SettingError(f"pairs names a unit {array[wrong][0]}, but units are numbered from 0 to {size - 1}")
+        raise SettingError(
+            f"pairs names a unit {array[wrong][0]}, but units are numbered from 0 to {size - 1}"
+        )
     array = np.sort(array.astype(np.int32), axis=1)
     alone = array[:, 0] == array[:, 1]
     if alone.any():
