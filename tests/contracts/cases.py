@@ -312,7 +312,7 @@ def _posterior(model: Any, table: Table, row: np.ndarray) -> np.ndarray:
 
 
 def _factorial(model: Any, table: Table, row: np.ndarray) -> np.ndarray:
-    """The product of the means that the plain fixed point settles at, by many damped steps of the written-out energy."""
+    """The product of the means that the fixed point settles at, by many damped steps of the written-out energy."""
     chosen = (table.layers[0] == row).all(axis=1)
     coupling, bias = (np.asarray(part, np.float64) for part in model.pairwise())
     size = len(row)

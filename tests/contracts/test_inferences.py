@@ -54,7 +54,9 @@ def expected_of(machine: str, law: np.ndarray, copies: int) -> tuple[np.ndarray,
     """Expectation of the slopes and means under a law of configurations, and the error of a mean over draws."""
     table = table_of(machine)
     x = np.concatenate(table.layers, axis=1)
-    first, second = model_of(machine).couplings[0].graph.pairs.T
+    model = model_of(machine)
+    assert isinstance(model, hm.BoltzmannMachine)
+    first, second = model.couplings[0].graph.pairs.T
     statistics = np.concatenate([-x[:, first] * x[:, second], -x, x[:, table.sizes[0] :]], axis=1)
     mean = law @ statistics
     variance = law @ (statistics - mean) ** 2
@@ -169,8 +171,8 @@ def test_inferences_by_name() -> None:
         (("gibbs", 0), "at least one"),
     ):
         with pytest.raises(SettingError, match=message):
-            build_inference(*arguments)
+            build_inference(*arguments)  # pyright: ignore[reportArgumentType]
     for settings in ({"damping": 1.0}, {"damping": -0.1}, {"tolerance": -1.0}, {"sweeps": 0}):
         with pytest.raises(SettingError, match="got"):
-            MeanField(**settings)
+            MeanField(**settings)  # pyright: ignore[reportArgumentType]
     assert set(MODELS) >= {"machine"}

@@ -134,6 +134,7 @@ def test_the_energy_of_a_chain_has_the_gradient_of_the_log_partition_function(na
 def test_marginal_energies_are_sums_over_the_joint(name: str) -> None:
     """Both sides, and therefore the same partition function from either."""
     model, table = model_of(name), table_of(name)
+    assert isinstance(model, AbstractBipartite)
     totals = []
     for side in (0, 1):
         groups = table.groups(model.sides[side])
@@ -154,8 +155,9 @@ def test_clamped_units_never_move(name: str) -> None:
     start = table.draw(64, table.law(), seed=0)
     depth = len(model.units)
     masks: Clamp = tuple(np.arange(units.size) % 2 == layer % 2 for layer, units in enumerate(model.units))
-    clamps: list[Clamp] = [(True, *[None] * (depth - 1)), (*[False] * (depth - 1), True), masks]
-    clamps = clamps if depth > 1 else [masks]  # held as a whole, nothing could move
+    clamps: list[Clamp] = [masks]
+    if depth > 1:  # of one layer, held as a whole, nothing could move
+        clamps += [(True, *[None] * (depth - 1)), (*[False] * (depth - 1), True)]
 
     @jax.jit
     def three_sweeps(model: Any, particles: Configuration) -> list[Configuration]:

@@ -1,7 +1,7 @@
 """Golden values of the general machine ``U = (M(5, 5) + M') / 2, b = V(5)``, computed outside this library, to 1e-9.
 
-The chapter writes ``E = -x'Ux - b'x``. As ``E = -x'Cx / 2 - b'x`` that is ``C = 2(U - diag U)`` with the diagonal of ``U``
-added to the biases, because units that are 0 or 1 are their own squares.
+The chapter writes ``E = -x'Ux - b'x``. As ``E = -x'Cx / 2 - b'x`` that is ``C = 2(U - diag U)`` with the diagonal of
+``U`` added to the biases, because units that are 0 or 1 are their own squares.
 """
 
 import jax

@@ -27,7 +27,7 @@ def train(
         str | None,
         typer.Option(
             metavar="rbm|bm",
-            help="Kind of model: restricted, or any pair of units coupled.",
+            help="Restricted (default), or any pair of units coupled.",
             rich_help_panel=_MODEL,
         ),
     ] = None,

@@ -112,8 +112,8 @@ class BoltzmannMachine(AbstractEnergyModel):
         if beyond.any():
             first, second = np.argwhere(beyond)[0]
             raise SettingError(
-                f"coupling holds {matrix[first, second]:g} for the units {first} and {second}, which pairs does not name; "
-                "add the pair or set the entry to zero"
+                f"coupling holds {matrix[first, second]:g} for the units {first} and {second}, which pairs does not "
+                "name; add the pair or set the entry to zero"
             )
         units = [unit_class(visible)(bias=biases[:count])]
         if count < size:

@@ -1,4 +1,4 @@
-"""The cumulant of coupled two-valued units: a log-sum over all their states, part by enumeration, part in closed form."""
+"""The cumulant of coupled two-valued units: a log-sum over their states, partly enumerated, partly in closed form."""
 
 from __future__ import annotations
 

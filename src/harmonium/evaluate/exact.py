@@ -49,7 +49,7 @@ def plan_enumeration(model: AbstractEnergyModel) -> EnumerationPlan:
 
 
 def likelihood_operations(model: AbstractEnergyModel, rows: int) -> float:
-    """Operations of an exact likelihood of so many rows; of a model with coupled hidden units each row sums over them."""
+    """Operations of an exact likelihood of so many rows; each sums over hidden units that are coupled."""
     plan, held = plan_enumeration(model), model.split(held=True)
     return plan.operations + (rows * held.operations if held.bits else 0.0)
 

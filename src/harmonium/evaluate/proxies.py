@@ -48,7 +48,8 @@ def reconstruction_error(model: AbstractEnergyModel, data: Any) -> Estimate:
     r"""Mean squared error per row, :math:`\lVert v - \mathrm{E}[v \mid \mathrm{E}[h \mid v]] \rVert^2`; a proxy.
 
     It measures how near one mean-field pass comes back to the data, not how probable the data are; a model that mixes
-    badly reconstructs well. Raises `DataError` for rows that do not fit and `SettingError` for a model without two sides.
+    badly reconstructs well. Raises `DataError` for rows that do not fit and `SettingError` for a model that has not two
+    sides.
 
     >>> import numpy as np
     >>> from harmonium.energy.rbm import RBM

@@ -22,7 +22,7 @@ def _checked_sweeps(sweeps: int) -> int:
 
 
 class MeanField(AbstractInference):
-    r"""A factorial posterior: the damped fixed point of :math:`m_i = \mathrm{E}[x_i \mid m_{-i}]` with the data clamped.
+    r"""A factorial posterior: the damped fixed point of :math:`m_i = \mathrm{E}[x_i \mid m_{-i}]`, the data clamped.
 
     One layer after the other moves to ``damping`` times its old means plus the rest of the new ones, ``sweeps`` times
     or until no mean moves by more than ``tolerance``. The energy at the means is the expectation of the energy under

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, SupportsIndex
 
@@ -12,7 +12,7 @@ from harmonium.inference.clamped import ClampedGibbs
 from harmonium.inference.exact import Exact
 from harmonium.inference.mean_field import MeanField
 
-INFERENCES: Mapping[str, type[AbstractInference]] = MappingProxyType(
+INFERENCES: Mapping[str, Callable[..., AbstractInference]] = MappingProxyType(
     {"exact": Exact, "mean-field": MeanField, "gibbs": ClampedGibbs}
 )
 
@@ -41,9 +41,9 @@ def build_inference(
 
 def describe_inference(inference: AbstractInference) -> dict[str, Any] | None:
     """The settings that `build_inference` makes this inference of; None for one put together by hand."""
+    sweeps = getattr(inference, "sweeps", None)
+    given = {} if sweeps is None else {"sweeps": sweeps}
     for name, kind in INFERENCES.items():
-        if isinstance(inference, kind):
-            sweeps = getattr(inference, "sweeps", None)
-            if inference == build_inference(name, sweeps):
-                return {"inference": name} | ({} if sweeps is None else {"inference_sweeps": sweeps})
+        if type(inference) is kind and inference == kind(**given):
+            return {"inference": name} | ({} if sweeps is None else {"inference_sweeps": sweeps})
     return None

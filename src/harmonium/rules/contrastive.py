@@ -50,8 +50,8 @@ class Contrastive(AbstractRule):
     The surrogate is :math:`\frac{1}{\sum w}\sum_t w_t F(v_t) - \frac{1}{M}\sum_m F(\tilde v_m)` with chains
     :math:`\tilde v` held fixed; each phase is averaged over its own count, and hidden units enter as probabilities in
     both. Where hidden units cannot be summed out, the energies of ``inference`` stand for the first mean, and energies
-    of whole chains :math:`E(\tilde v, \tilde h)` for the second. ``persistent`` chains go on from one update to the next (SML); otherwise they restart from the batch (CD),
-    which is the gradient of no function.
+    of whole chains :math:`E(\tilde v, \tilde h)` for the second. ``persistent`` chains go on from one update to the
+    next (SML); otherwise they restart from the batch (CD), which is the gradient of no function.
 
     With ``centred`` the trainer takes the gradient in coordinates centred at the data mean of the visible layer and a
     running mean (rate ``offset_rate``) of the hidden ones. That changes the path of training, never the distribution
