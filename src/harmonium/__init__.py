@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 _PUBLIC = {
     "RBM": "harmonium.energy.rbm",
+    "BoltzmannMachine": "harmonium.energy.boltzmann",
     "Bernoulli": "harmonium.units.bernoulli",
     "Spin": "harmonium.units.spin",
     "CD": "harmonium.rules.contrastive",
     "PCD": "harmonium.rules.contrastive",
+    "ExactGradient": "harmonium.rules.likelihood",
     "fit": "harmonium.train.fit",
     "resume": "harmonium.train.fit",
     "load_run": "harmonium.train.rebuild",
@@ -23,6 +25,9 @@ _PUBLIC = {
     "load": "harmonium.train.model_file",
     "log_likelihood": "harmonium.evaluate.likelihood",
     "log_partition": "harmonium.evaluate.likelihood",
+    "moments": "harmonium.evaluate.moments",
+    "exact_gradient": "harmonium.evaluate.moments",
+    "mode_weights": "harmonium.evaluate.moments",
     "pseudo_likelihood": "harmonium.evaluate.proxies",
     "reconstruction_error": "harmonium.evaluate.proxies",
     "Estimate": "harmonium.evaluate.estimate",
@@ -38,16 +43,21 @@ __all__ = list(_PUBLIC)  # pyright: ignore[reportUnsupportedDunderAll]
 if TYPE_CHECKING:
     from harmonium.data.base import DataSet as DataSet
     from harmonium.data.load import load_data as load_data
+    from harmonium.energy.boltzmann import BoltzmannMachine as BoltzmannMachine
     from harmonium.energy.rbm import RBM as RBM
     from harmonium.errors import HarmoniumError as HarmoniumError
     from harmonium.errors import HarmoniumWarning as HarmoniumWarning
     from harmonium.evaluate.estimate import Estimate as Estimate
     from harmonium.evaluate.likelihood import log_likelihood as log_likelihood
     from harmonium.evaluate.likelihood import log_partition as log_partition
+    from harmonium.evaluate.moments import exact_gradient as exact_gradient
+    from harmonium.evaluate.moments import mode_weights as mode_weights
+    from harmonium.evaluate.moments import moments as moments
     from harmonium.evaluate.proxies import pseudo_likelihood as pseudo_likelihood
     from harmonium.evaluate.proxies import reconstruction_error as reconstruction_error
     from harmonium.rules.contrastive import CD as CD
     from harmonium.rules.contrastive import PCD as PCD
+    from harmonium.rules.likelihood import ExactGradient as ExactGradient
     from harmonium.samplers.sample import sample as sample
     from harmonium.train.fit import fit as fit
     from harmonium.train.fit import resume as resume

@@ -15,15 +15,30 @@ import jax
 import numpy as np
 
 import harmonium as hm
-from harmonium.energy.layered import AbstractLayered
+from harmonium.energy.base import AbstractEnergyModel
+from harmonium.energy.couplings.graph import grid
 from harmonium.evaluate.estimate import Estimate, Kind
+from harmonium.inference.base import AbstractInference
+from harmonium.inference.clamped import ClampedGibbs
+from harmonium.inference.exact import Exact
+from harmonium.inference.mean_field import MeanField
+from harmonium.rules.base import AbstractRule
 from harmonium.rules.contrastive import Contrastive
+from harmonium.rules.likelihood import ExactGradient
 from harmonium.samplers.base import AbstractSampler
 from harmonium.samplers.gibbs import Gibbs
 from harmonium.typing import Clamp
 from harmonium.units.base import AbstractUnits
-from tests.contracts.machines import wave_layers, wave_rbm
-from tests.contracts.sabotage import HalfStepApart, Twisted, blind, law_half_a_step_apart, weaker
+from tests.contracts.machines import wave_layers, wave_machine, wave_rbm
+from tests.contracts.sabotage import (
+    AtOnce,
+    HalfStepApart,
+    Twisted,
+    blind,
+    law_at_once,
+    law_half_a_step_apart,
+    weaker,
+)
 from tests.contracts.tables import Table, normalised
 
 Law = Callable[[Table], np.ndarray]
@@ -46,7 +61,7 @@ class ModelCase:
     ``energy`` is the energy written out from ``parameters()`` and the layers, independently of the model's own code.
     """
 
-    build: Callable[[], AbstractLayered]
+    build: Callable[[], AbstractEnergyModel]
     energy: Callable[[dict[str, Any], tuple[np.ndarray, ...]], np.ndarray]
 
 
@@ -65,6 +80,18 @@ def _layers_energy(parameters: dict[str, Any], layers: tuple[np.ndarray, ...]) -
     return total
 
 
+def _pairs_energy(parameters: dict[str, Any], layers: tuple[np.ndarray, ...]) -> np.ndarray:
+    x = np.concatenate(layers, axis=1)
+    total = -x @ parameters["bias"]
+    for one in range(x.shape[1]):
+        for other in range(one):
+            total -= parameters["coupling"][one, other] * x[:, one] * x[:, other]
+    return total
+
+
+_SPARSE = np.array([[0, 1], [0, 4], [1, 2], [1, 5], [2, 3], [2, 4], [3, 5]])
+"""Couplings of four visible and two hidden units: a chain of visible units, and hidden ones that are independent."""
+
 MODELS: dict[str, ModelCase] = {
     "rbm": ModelCase(wave_rbm, _rbm_energy),
     "rbm of spins": ModelCase(lambda: wave_rbm("spin", "spin"), _rbm_energy),
@@ -79,12 +106,19 @@ MODELS: dict[str, ModelCase] = {
     "four layers": ModelCase(
         lambda: wave_layers(("bernoulli", 2), ("bernoulli", 2), ("spin", 2), ("bernoulli", 1)), _layers_energy
     ),
+    "machine, fully visible": ModelCase(lambda: wave_machine(5), _pairs_energy),
+    "machine": ModelCase(lambda: wave_machine(3, 3, gain=0.7), _pairs_energy),
+    "machine on a sparse graph": ModelCase(lambda: wave_machine(4, 2, pairs=_SPARSE), _pairs_energy),
+    "machine of spins on a lattice": ModelCase(
+        lambda: wave_machine(6, pairs=grid(2, 3), visible="spin", gain=0.5), _pairs_energy
+    ),
+    "machine, spins below": ModelCase(lambda: wave_machine(3, 2, visible="spin", gain=0.5), _pairs_energy),
 }
 """Machines by name; every proof of models and exact evaluators runs on each."""
 
 
 @cache
-def model_of(name: str) -> AbstractLayered:
+def model_of(name: str) -> AbstractEnergyModel:
     """The machine of a row, its arrays in float64."""
     return MODELS[name].build()
 
@@ -125,10 +159,13 @@ class SamplerCase:
 _HELD: Clamp = (np.array([True, False, False]), None, np.array([False, True]))
 
 
-def _held_evenly(table: Table) -> np.ndarray:
+def _held_evenly(table: Table, clamp: Clamp = _HELD) -> np.ndarray:
     """Held units uniform, the rest at its conditional law: the target, seen through other held values."""
-    free = table.block_kernel((0, 1, 2), clamp=_HELD)
+    free = table.block_kernel(range(len(table.sizes)), clamp=clamp)
     return np.full(table.count, 1 / table.count) @ free
+
+
+_SOME_HELD: Clamp = (np.array([True, False, False]), np.array([False, False, True]))
 
 
 def _weaker_sweeps(name: str, gain: float, sweeps: int) -> Law:
@@ -142,6 +179,11 @@ def _weaker_sweeps(name: str, gain: float, sweeps: int) -> Law:
 def _blind_sweep(table: Table) -> np.ndarray:
     kernel = twisted_table("three layers", blind(0)).sweep_kernel(clamp=_HELD)
     return _held_evenly(table) @ kernel
+
+
+def _weaker_held(table: Table) -> np.ndarray:
+    kernel = twisted_table("machine", weaker(0.8)).sweep_kernel(clamp=_SOME_HELD)
+    return _held_evenly(table, _SOME_HELD) @ kernel
 
 
 SAMPLERS: dict[str, SamplerCase] = {
@@ -160,6 +202,25 @@ SAMPLERS: dict[str, SamplerCase] = {
         _blind_sweep,
         clamp=_HELD,
         start=_held_evenly,
+    ),
+    "gibbs, one unit after the other": SamplerCase(
+        "machine", Gibbs(), Twisted(Gibbs(), weaker(0.9)), _weaker_sweeps("machine", 0.9, 1), settled=60
+    ),
+    "gibbs, all units coupled": SamplerCase("machine, fully visible", Gibbs(), AtOnce(), law_at_once),
+    "gibbs, by colours": SamplerCase("machine of spins on a lattice", Gibbs(), AtOnce(), law_at_once),
+    "gibbs on a sparse graph": SamplerCase(
+        "machine on a sparse graph",
+        Gibbs(2),
+        Twisted(Gibbs(2), weaker(0.9)),
+        _weaker_sweeps("machine on a sparse graph", 0.9, 2),
+    ),
+    "gibbs, some units of a machine held": SamplerCase(
+        "machine",
+        Gibbs(clamp=_SOME_HELD),
+        Twisted(Gibbs(clamp=_SOME_HELD), weaker(0.8)),
+        _weaker_held,
+        clamp=_SOME_HELD,
+        start=lambda table: _held_evenly(table, _SOME_HELD),
     ),
 }
 """Markov kernels of the negative phase."""
@@ -215,6 +276,10 @@ RULES: dict[str, RuleCase] = {
 """Training rules."""
 
 
+EXACT_RULES: dict[str, AbstractRule] = {"exact": ExactGradient()}
+"""Rules without a sample: their gradient is the exact one, on every machine of `MODELS`."""
+
+
 def visible_kernel(table: Table) -> np.ndarray:
     """One sweep of an RBM seen on the visible layer alone: hidden given visible, then visible given hidden."""
     kernel = table.block_kernel(table.sides[1]) @ table.block_kernel(table.sides[0])
@@ -222,6 +287,51 @@ def visible_kernel(table: Table) -> np.ndarray:
     _, first = np.unique(groups, return_index=True)
     return np.stack([np.bincount(groups, weights=row) for row in kernel[first]])
 
+
+# -------------------------------------------------------------------------------------------------------- inferences
+
+
+@dataclass(frozen=True)
+class InferenceCase:
+    """A positive phase, proved on machines whose hidden units are coupled to each other and on others.
+
+    ``law`` takes a model, its table and one visible row and gives the exact probability of every hidden state of the
+    table's rows that the inference stands for; ``twin`` is an inference that the proof must catch.
+    """
+
+    inference: AbstractInference
+    law: Callable[[Any, Table, np.ndarray], np.ndarray]
+    twin: AbstractInference
+    draws: bool = False
+
+
+def _posterior(model: Any, table: Table, row: np.ndarray) -> np.ndarray:
+    """The law of all configurations given the row."""
+    chosen = (table.layers[0] == row).all(axis=1)
+    return np.where(chosen, table.law(), 0) / table.law()[chosen].sum()
+
+
+def _factorial(model: Any, table: Table, row: np.ndarray) -> np.ndarray:
+    """The product of the means that the fixed point settles at, by many damped steps of the written-out energy."""
+    chosen = (table.layers[0] == row).all(axis=1)
+    coupling, bias = (np.asarray(part, np.float64) for part in model.pairwise())
+    size = len(row)
+    low, high = np.array([table.supports[i] for i, n in enumerate(table.sizes) for _ in range(n)])[size:].T
+    mean = (low + high) / 2
+    for _ in range(4000):
+        field = bias[size:] + row @ coupling[:size, size:] + mean @ coupling[size:, size:]
+        mean = 0.8 * mean + 0.2 * (low + (high - low) / (1 + np.exp(-(high - low) * field)))
+    hidden = np.concatenate(table.layers[1:], axis=1)
+    on = (mean - low) / (high - low)
+    return np.where(chosen, np.prod(np.where(hidden == high, on, 1 - on), axis=1), 0)
+
+
+INFERENCES: dict[str, InferenceCase] = {
+    "exact": InferenceCase(Exact(), _posterior, MeanField()),
+    "mean-field": InferenceCase(MeanField(sweeps=400, tolerance=1e-12), _factorial, Exact()),
+    "gibbs": InferenceCase(ClampedGibbs(sweeps=40), _posterior, ClampedGibbs(sweeps=1), draws=True),
+}
+"""Positive phases, by the names of ``--inference``."""
 
 # -------------------------------------------------------------------------------------------------------- evaluators
 

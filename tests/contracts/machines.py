@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from harmonium.energy.boltzmann import BoltzmannMachine
 from harmonium.energy.couplings.dense import Dense
+from harmonium.energy.couplings.graph import Graph
 from harmonium.energy.layered import AbstractLayered
 from harmonium.energy.rbm import RBM
 from harmonium.units.base import AbstractUnits
@@ -41,6 +43,23 @@ def wave_rbm(
         wave_vector(columns, 1.0),
         visible=visible,
         hidden=hidden,
+    )
+
+
+def wave_machine(
+    n_visible: int,
+    n_hidden: int = 0,
+    *,
+    pairs: np.ndarray | None = None,
+    visible: str = "bernoulli",
+    hidden: str = "bernoulli",
+    gain: float = 1.0,
+) -> BoltzmannMachine:
+    """A general machine of float64 waves: ``M + M'`` without its diagonal and where ``pairs`` are, times ``gain``."""
+    size = n_visible + n_hidden
+    matrix = gain * (wave_matrix(size, size) + wave_matrix(size, size).T) * Graph(size, pairs).adjacency
+    return BoltzmannMachine.from_arrays(
+        matrix, wave_vector(size), n_visible, pairs=pairs, visible=visible, hidden=hidden
     )
 
 

@@ -9,8 +9,10 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.layered import AbstractLayered
 from harmonium.samplers.base import AbstractSampler, AbstractSamplerState
+from harmonium.samplers.gibbs import Gibbs
 from tests.contracts.tables import Table
 
 Twist = Callable[[Any], Any]
@@ -19,7 +21,7 @@ Twist = Callable[[Any], Any]
 def weaker(gain: float) -> Twist:
     """The same machine with its couplings multiplied by ``gain``."""
 
-    def twist(model: AbstractLayered) -> AbstractLayered:
+    def twist(model: AbstractEnergyModel) -> AbstractEnergyModel:
         couplings = jax.tree.map(lambda leaf: gain * leaf, model.couplings)
         return eqx.tree_at(lambda tree: tree.couplings, model, couplings)
 
@@ -64,6 +66,34 @@ class HalfStepApart(AbstractSampler):
             (state if index in first else after).particles[index] for index in range(len(after.particles))
         )
         return eqx.tree_at(lambda tree: tree.particles, after, mixed), info
+
+
+class AtOnce(AbstractSampler):
+    """Draws all units of a machine without hidden units at once, as if none were coupled to another."""
+
+    def init(self, words: Any, model: Any, particles: Any) -> Any:
+        return Gibbs().init(words, model, particles)
+
+    def step(self, noise: Any, model: Any, state: Any) -> tuple[AbstractSamplerState, Any]:
+        (x,) = state.particles
+        words, _ = noise.pair(x.shape)
+        drawn = model.units[0].sample(words, model.field(0, (x,)))
+        return eqx.tree_at(lambda tree: tree.particles, state, (drawn,)), {}
+
+
+def law_at_once(table: Table) -> np.ndarray:
+    """Law of one such step from the target: the product of every unit's conditional given the old others."""
+    (x,), (support,) = table.layers, table.supports
+    kernel = np.ones((table.count, table.count))
+    for unit in range(x.shape[1]):
+        energies = []
+        for value in support:
+            turned = x.copy()
+            turned[:, unit] = value
+            energies.append(table.energy[table.codes((turned,))])
+        on = 1 / (1 + np.exp(energies[1] - energies[0]))
+        kernel *= np.where(x[None, :, unit] == support[1], on[:, None], 1 - on[:, None])
+    return table.law() @ kernel
 
 
 def law_half_a_step_apart(table: Table) -> np.ndarray:

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.stats
 
 from harmonium.energy.base import AbstractEnergyModel
+from harmonium.energy.boltzmann import BoltzmannMachine
 from harmonium.typing import Clamp
 
 FALSE_ALARM = 1e-5
@@ -31,6 +32,8 @@ class Table:
     supports: tuple[tuple[float, ...], ...]
     sides: tuple[tuple[int, ...], ...]
     energy: np.ndarray
+    blocks: tuple[tuple[int, ...], ...]
+    """Units that one sweep draws at once, in its order, numbered through all layers."""
 
     @classmethod
     def of(cls, model: AbstractEnergyModel) -> Table:
@@ -45,7 +48,15 @@ class Table:
         with jax.enable_x64(True):
             energy = np.asarray(model.energy(layers))
         assert energy.dtype == np.float64
-        return cls(layers, supports, getattr(model, "sides", ()), energy)
+        sides = getattr(model, "sides", ())
+        edges = np.cumsum([0, *sizes])
+        if sides:
+            blocks = [[unit for i in side for unit in range(edges[i], edges[i + 1])] for side in sides]
+        else:
+            assert isinstance(model, BoltzmannMachine)
+            blocks = [group for layer in range(len(sizes)) for group in model.groups(layer)]
+        assert sorted(unit for block in blocks for unit in block) == list(range(edges[-1]))
+        return cls(layers, supports, sides, energy, tuple(map(tuple, blocks)))
 
     @property
     def count(self) -> int:
@@ -102,12 +113,21 @@ class Table:
         clamp: Clamp | None = None,
     ) -> np.ndarray:
         """The kernel that draws some layers exactly given everything else, held units included."""
-        free = []
-        for index, size in enumerate(self.sizes):
-            held = None if clamp is None else clamp[index]
-            held = np.broadcast_to(False if held is None else np.asarray(held), size)
-            free.append(~held & (index in drawn))
-        groups = self._labels(~np.concatenate(free))
+        columns = np.concatenate([np.full(size, i in drawn) for i, size in enumerate(self.sizes)])
+        return self.unit_kernel(np.flatnonzero(columns), energy, beta, clamp)
+
+    def unit_kernel(
+        self,
+        drawn: Sequence[int] | np.ndarray,
+        energy: np.ndarray | None = None,
+        beta: float = 1.0,
+        clamp: Clamp | None = None,
+    ) -> np.ndarray:
+        """The kernel that draws some units exactly given everything else, held units included."""
+        held = [False if clamp is None or clamp[i] is None else clamp[i] for i in range(len(self.sizes))]
+        held = [np.broadcast_to(np.asarray(part), size) for part, size in zip(held, self.sizes, strict=True)]
+        free = np.isin(np.arange(sum(self.sizes)), drawn) & ~np.concatenate(held)
+        groups = self._labels(~free)
         weight = np.exp(-beta * (self.energy if energy is None else energy))
         total = np.bincount(groups, weights=weight)[groups]
         return np.where(groups[:, None] == groups[None, :], (weight / total)[None, :], 0.0)
@@ -115,9 +135,11 @@ class Table:
     def sweep_kernel(
         self, energy: np.ndarray | None = None, beta: float = 1.0, clamp: Clamp | None = None
     ) -> np.ndarray:
-        """The kernel of one sweep: first side, then second side."""
-        first, second = (self.block_kernel(side, energy, beta, clamp) for side in self.sides)
-        return first @ second
+        """The kernel of one sweep: block after block."""
+        kernel = np.eye(self.count)
+        for block in self.blocks:
+            kernel = kernel @ self.unit_kernel(block, energy, beta, clamp)
+        return kernel
 
     def _digits(self, layers: Sequence[np.ndarray]) -> np.ndarray:
         places = [

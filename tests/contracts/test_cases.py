@@ -13,12 +13,23 @@ import harmonium
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.evaluate.estimate import Estimate
 from harmonium.inference.base import AbstractInference
+from harmonium.inference.names import INFERENCES as INFERENCE_NAMES
 from harmonium.rules.base import AbstractRule
 from harmonium.rules.names import RULES as RULE_NAMES
 from harmonium.samplers.base import AbstractSampler
 from harmonium.units.base import AbstractUnits
 from harmonium.units.kinds import UNIT_KINDS
-from tests.contracts.cases import EVALUATORS, MODELS, RULES, SAMPLERS, UNITS, model_of, table_of
+from tests.contracts.cases import (
+    EVALUATORS,
+    EXACT_RULES,
+    INFERENCES,
+    MODELS,
+    RULES,
+    SAMPLERS,
+    UNITS,
+    model_of,
+    table_of,
+)
 from tests.contracts.tables import (
     FALSE_ALARM,
     agreement,
@@ -72,9 +83,11 @@ def test_every_sampler_has_its_row() -> None:
 
 
 def test_every_rule_and_inference_has_its_row() -> None:
-    assert members(AbstractRule) == {type(case.rule) for case in RULES.values()}
-    assert members(AbstractInference) == {type(case.rule.inference) for case in RULES.values()}
-    assert {row.split(",")[0] for row in RULES} == RULE_NAMES.keys()
+    rules = [*(case.rule for case in RULES.values()), *EXACT_RULES.values()]
+    assert members(AbstractRule) == {type(rule) for rule in rules}
+    assert {row.split(",")[0] for row in (*RULES, *EXACT_RULES)} == RULE_NAMES.keys()
+    assert members(AbstractInference) == {type(case.inference) for case in INFERENCES.values()}
+    assert INFERENCES.keys() == INFERENCE_NAMES.keys()
 
 
 def test_every_public_estimate_has_its_row() -> None:

@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from harmonium.energy.base import AbstractBipartite
+from harmonium.energy.enumeration import log_partition_of
 from harmonium.energy.rbm import RBM
 from harmonium.errors import SettingError
 from harmonium.numerics.precision import as_single
@@ -21,16 +23,21 @@ from tests.contracts.tables import FALSE_ALARM, POWER, Table, agreement, power_a
 CHAINS = 30_000
 
 models = pytest.mark.parametrize("name", MODELS)
+bipartite = pytest.mark.parametrize(
+    "name", [name for name in MODELS if isinstance(model_of(name), AbstractBipartite)]
+)
 
 
 @jax.jit
 def answers(model: Any, layers: Configuration) -> tuple:
-    """Energy, every layer's field and both marginal energies of rows, in one program."""
+    """Energy, every layer's field, both marginal energies and the free energy of rows, in one program."""
     fields = tuple(model.field(layer, layers) for layer in range(len(layers)))
-    marginals = tuple(
-        model.marginal_energy(side, tuple(layers[i] for i in model.sides[side])) for side in (0, 1)
-    )
-    return model.energy(layers), fields, marginals
+    marginals = ()
+    if isinstance(model, AbstractBipartite):
+        marginals = tuple(
+            model.marginal_energy(side, tuple(layers[i] for i in model.sides[side])) for side in (0, 1)
+        )
+    return model.energy(layers), fields, marginals, model.free_energy(layers[0])
 
 
 @cache
@@ -78,9 +85,56 @@ def test_field_is_the_energy_difference(name: str) -> None:
 
 
 @models
+def test_free_energies_are_sums_over_the_joint(name: str) -> None:
+    """Hidden units summed out, one by one or enumerated, and the partition function from what is left."""
+    table = table_of(name)
+    groups = table.groups([0])
+    _, first = np.unique(groups, return_index=True)
+    by_sum = np.array([np.logaddexp.reduce(-table.energy[groups == group]) for group in range(len(first))])
+    found = exact_answers(name)[3]
+    np.testing.assert_allclose(-found[first], by_sum, rtol=1e-13, atol=1e-13)
+    np.testing.assert_array_equal(found, found[first][groups])
+    with jax.enable_x64(True):
+        log_partition = float(jax.jit(log_partition_of)(model_of(name)))
+    assert log_partition == pytest.approx(table.log_partition(), rel=1e-13)
+
+
+@models
+def test_pairs_say_the_same_energy(name: str) -> None:
+    model, table = model_of(name), table_of(name)
+    with jax.enable_x64(True):
+        coupling, bias = jax.tree.map(np.asarray, model.pairwise())
+    assert not np.diag(coupling).any()
+    np.testing.assert_array_equal(coupling, coupling.T)
+    x = np.concatenate(table.layers, axis=1)
+    np.testing.assert_allclose(-np.sum(x @ coupling * x, axis=1) / 2 - x @ bias, table.energy, atol=1e-13)
+    for held in (False, True):
+        split = model.split(held)
+        units = np.arange(model.units[0].size if held else 0, x.shape[1])
+        assert sorted((*split.enumerated, *split.summed)) == units.tolist()
+        assert not coupling[np.ix_(split.summed, split.summed)].any()
+
+
+@pytest.mark.parametrize("name", ["four layers", *(name for name in MODELS if name.startswith("machine"))])
+def test_the_energy_of_a_chain_has_the_gradient_of_the_log_partition_function(name: str) -> None:
+    """In expectation over the model: the negative phase, with the layers that can be summed out summed out."""
+    model, table = model_of(name), table_of(name)
+    with jax.enable_x64(True):
+        law = jnp.asarray(table.law())
+        rows = tuple(map(jnp.asarray, table.layers))
+        slopes = jax.jit(jax.grad(lambda model: law @ model.chain_energy(rows)))(
+            jax.tree.map(jnp.asarray, model)
+        )
+        exact = jax.jit(jax.grad(log_partition_of))(jax.tree.map(jnp.asarray, model))
+    for found, expected in zip(jax.tree.leaves(slopes), jax.tree.leaves(exact), strict=True):
+        np.testing.assert_allclose(-np.asarray(found), np.asarray(expected), atol=1e-13)
+
+
+@bipartite
 def test_marginal_energies_are_sums_over_the_joint(name: str) -> None:
     """Both sides, and therefore the same partition function from either."""
     model, table = model_of(name), table_of(name)
+    assert isinstance(model, AbstractBipartite)
     totals = []
     for side in (0, 1):
         groups = table.groups(model.sides[side])
@@ -101,7 +155,9 @@ def test_clamped_units_never_move(name: str) -> None:
     start = table.draw(64, table.law(), seed=0)
     depth = len(model.units)
     masks: Clamp = tuple(np.arange(units.size) % 2 == layer % 2 for layer, units in enumerate(model.units))
-    clamps: list[Clamp] = [(True, *[None] * (depth - 1)), (*[False] * (depth - 1), True), masks]
+    clamps: list[Clamp] = [masks]
+    if depth > 1:  # of one layer, held as a whole, nothing could move
+        clamps += [(True, *[None] * (depth - 1)), (*[False] * (depth - 1), True)]
 
     @jax.jit
     def three_sweeps(model: Any, particles: Configuration) -> list[Configuration]:
@@ -164,7 +220,8 @@ def distance_of_laws(case: ModelCase, centred: Any, offsets: tuple, table: Table
     biases = {key: value for key, value in centred.parameters().items() if "bias" in key}
     none = {key: jax.tree.map(np.zeros_like, value) for key, value in biases.items()}
     couplings_only, biases_only = centred.parameters() | none, dict(centred.parameters())
-    biases_only["weights"] = jax.tree.map(np.zeros_like, biases_only["weights"])
+    couplings = "weights" if "weights" in biases_only else "coupling"
+    biases_only[couplings] = jax.tree.map(np.zeros_like, biases_only[couplings])
     shifted = tuple(layer - np.asarray(offset) for layer, offset in zip(table.layers, offsets, strict=True))
     energy = case.energy(couplings_only, shifted) + case.energy(biases_only, table.layers)
     constant = energy - table.energy
@@ -232,10 +289,13 @@ def test_configurations_that_do_not_fit_are_refused(name: str) -> None:
         model.energy(rows[:-1])
     with pytest.raises(SettingError, match=r"layer 0 has .* units, got an array of shape"):
         model.energy((np.ones((2, 9), np.float32), *rows[1:]))
-    with pytest.raises(
-        SettingError, match=r"leading shapes \(3,\), \(2,\).*; pass as many rows in each layer"
-    ):
-        model.energy((np.ones((3, rows[0].shape[1]), np.float32), *rows[1:]))
+    if len(rows) > 1:
+        with pytest.raises(
+            SettingError, match=r"leading shapes \(3,\), \(2,\).*; pass as many rows in each layer"
+        ):
+            model.energy((np.ones((3, rows[0].shape[1]), np.float32), *rows[1:]))
+    if not isinstance(model, AbstractBipartite):
+        return
     for side in (0, 1):
         with pytest.raises(SettingError, match=rf"layer {side} has .* units, got an array of shape"):
             model.marginal_energy(side, tuple(np.ones((2, 9), np.float32) for _ in model.sides[side]))

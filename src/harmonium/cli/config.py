@@ -23,6 +23,7 @@ SETTING_OF_FLAG = {
     "--sampler": "sampler.name",
     "--steps": "sampler.steps",
     "--chains": "sampler.chains",
+    "--inference": "sampler.inference",
     "--centred": "sampler.centred",
     "--epochs": "train.epochs",
     "--updates": "train.updates",

@@ -9,9 +9,9 @@ from typing import Any
 from harmonium.cli.failure import DONE, NOT_TO_BE_TRUSTED
 from harmonium.cli.output import put, put_json, say
 from harmonium.data.base import DataSet
-from harmonium.energy.base import AbstractBipartite
+from harmonium.energy.base import AbstractEnergyModel
 from harmonium.evaluate.estimate import Estimate
-from harmonium.evaluate.exact import plan_enumeration
+from harmonium.evaluate.exact import likelihood_operations, plan_enumeration
 from harmonium.evaluate.likelihood import log_likelihood
 from harmonium.evaluate.proxies import pseudo_likelihood
 from harmonium.numerics.enumerate import BIT_BUDGET
@@ -117,17 +117,18 @@ def remarks(data: DataSet, split: str) -> list[str]:
     return found
 
 
-def _score(model: AbstractBipartite, data: DataSet, split: str) -> tuple[Estimate, bool, str]:
+def _score(model: AbstractEnergyModel, data: DataSet, split: str) -> tuple[Estimate, bool, str]:
     """The exact likelihood, or a proxy where that costs too much; whether it is a proxy; and what to say of it."""
     from harmonium.evaluate.likelihood import visible_rows
 
     rows = visible_rows(model, data, split)
     notes = remarks(data, split)
     plan = plan_enumeration(model)
-    if plan.bits <= BIT_BUDGET and plan.operations <= MOST_OPERATIONS:
+    if plan.bits <= BIT_BUDGET and likelihood_operations(model, len(rows)) <= MOST_OPERATIONS:
         return log_likelihood(model, rows), False, "\n".join(notes)
     notes.append(
-        f"too large for an exact likelihood here ({plan.bits} units on the smaller side, 2**{plan.bits} states); "
+        f"too large for an exact likelihood here ({plan.bits} units "
+        f"{'to enumerate' if plan.side is None else 'on the smaller side'}, 2**{plan.bits} states); "
         "what follows is a proxy, not a likelihood"
     )
     return pseudo_likelihood(model, rows), True, "\n".join(notes)

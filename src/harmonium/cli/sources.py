@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from harmonium.data.base import DataSet
 from harmonium.data.load import load_data
-from harmonium.energy.base import AbstractBipartite
+from harmonium.energy.base import AbstractEnergyModel
 from harmonium.errors import FileError, HarmoniumError, SettingError
 from harmonium.train import rebuild
 from harmonium.train.config import RunConfig, read_settings
@@ -18,7 +18,7 @@ from harmonium.train.model_file import load
 class Opened(NamedTuple):
     """A model and, where it came from a run, that run's folder and settings."""
 
-    model: AbstractBipartite
+    model: AbstractEnergyModel
     folder: RunFolder | None
     config: RunConfig | None
 

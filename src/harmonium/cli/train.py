@@ -24,7 +24,12 @@ def train(
     data: Data = None,
     binarize: Binarize = None,
     model: Annotated[
-        str | None, typer.Option(metavar="rbm", help="Kind of model.", rich_help_panel=_MODEL)
+        str | None,
+        typer.Option(
+            metavar="rbm|bm",
+            help="Restricted (default), or any pair of units coupled.",
+            rich_help_panel=_MODEL,
+        ),
     ] = None,
     visible: Annotated[
         str | None,
@@ -33,7 +38,8 @@ def train(
         ),
     ] = None,
     hidden: Annotated[
-        str | None, typer.Option(metavar="N", help="Hidden units; default 128.", rich_help_panel=_MODEL)
+        str | None,
+        typer.Option(metavar="N", help="Hidden units; default 128. A bm may have 0.", rich_help_panel=_MODEL),
     ] = None,
     hidden_units: Annotated[
         str | None,
@@ -44,8 +50,8 @@ def train(
     sampler: Annotated[
         str | None,
         typer.Option(
-            metavar="pcd|cd",
-            help="Negative phase: persistent chains (default), or chains that restart from the data.",
+            metavar="pcd|cd|exact",
+            help="Negative phase: persistent chains (default), chains that restart from the data, or the exact sum.",
             rich_help_panel=_SAMPLER,
         ),
     ] = None,
@@ -55,6 +61,14 @@ def train(
     chains: Annotated[
         int | None,
         typer.Option(metavar="N", help="Persistent chains; default 100.", rich_help_panel=_SAMPLER),
+    ] = None,
+    inference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="exact|mean-field|gibbs",
+            help="Positive phase: how hidden units follow from the data; default exact.",
+            rich_help_panel=_SAMPLER,
+        ),
     ] = None,
     centred: Annotated[
         bool | None,
@@ -156,6 +170,7 @@ def train(
         "--sampler": sampler,
         "--steps": steps,
         "--chains": chains,
+        "--inference": inference,
         "--centred": centred,
         "--epochs": epochs,
         "--updates": updates,

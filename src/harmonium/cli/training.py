@@ -68,6 +68,8 @@ def _stem(data: DataSet) -> str:
 def _words(config: RunConfig, data: DataSet) -> str:
     values: dict[str, Any] = config.sampler.model_dump(exclude_none=True)
     chains = f" with {values['chains']} chains" if "chains" in values else ""
-    sizes = " x ".join(str(size) for size in (data.width, *config.model.hidden))
+    sizes = " x ".join(str(size) for size in (data.width, *config.model.hidden) if size)
     rows = "1 row" if len(data.train) == 1 else f"{len(data.train)} rows"
-    return f"an {config.model.kind} {sizes} on {data.name} ({rows}) by {values['name']}-{values['steps']}{chains}"
+    article = "an" if config.model.kind == "rbm" else "a"
+    rule = f"{values['name']}-{values['steps']}" if "steps" in values else f"{values['name']} gradient"
+    return f"{article} {config.model.kind} {sizes} on {data.name} ({rows}) by {rule}{chains}"

@@ -6,12 +6,15 @@ from abc import abstractmethod
 from typing import Any, Self
 
 import equinox as eqx
-from jaxtyping import Array, Float
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Num
 
+from harmonium.energy.cumulant import Split
 from harmonium.errors import SettingError
 from harmonium.numerics.random import Noise
 from harmonium.typing import Clamp, Configuration, Layers
-from harmonium.units.base import AbstractUnits
+from harmonium.units.base import AbstractLinearUnits, AbstractUnits
 
 
 class AbstractEnergyModel(eqx.Module):
@@ -47,6 +50,35 @@ class AbstractEnergyModel(eqx.Module):
         """One block Gibbs sweep at inverse temperature ``beta`` (None is 1), holding what ``clamp`` holds."""
 
     @abstractmethod
+    def free_energy(self, visible: Num[Array | np.ndarray, "*batch visible"]) -> Float[Array, "*batch"]:
+        """Free energy of visible rows, in nats: the negative log-probability up to ``log Z``.
+
+        Raises `BudgetError` where too many hidden units would have to be enumerated.
+        """
+
+    @abstractmethod
+    def chain_energy(self, configuration: Configuration) -> Float[Array, "*batch"]:
+        """Per chain, an energy whose gradient has the expectation of the energy's under the model.
+
+        Layers that can be summed out in closed form are: their means are less noisy than their draws.
+        """
+
+    @abstractmethod
+    def pairwise(self) -> tuple[Float[Array, "n n"], Float[Array, " n"]]:
+        r"""Coupling and bias of the same energy as :math:`-\frac12 x^\top C x - b^\top x`, layer after layer in ``x``.
+
+        ``C`` is symmetric with a zero diagonal. Raises `SettingError` for units with other energies of their own.
+        """
+
+    @abstractmethod
+    def split(self, held: bool) -> Split:
+        """Units that an exact sum enumerates and those it sums out, of all layers or, ``held``, of the hidden ones.
+
+        Numbers count the units of all layers one after the other. Raises `SettingError` for units that are not
+        two-valued.
+        """
+
+    @abstractmethod
     def from_centred(self, offsets: Configuration) -> Self:
         """Read this model's arrays as parameters in centred coordinates and return the ordinary ones (linear)."""
 
@@ -70,6 +102,47 @@ class AbstractBipartite(AbstractEnergyModel):
     @abstractmethod
     def marginal_energy(self, side: int, layers: Layers) -> Float[Array, "*batch"]:
         """Energy of one side with the other side summed out exactly, in nats."""
+
+
+def as_layer(model: AbstractEnergyModel, index: int, layer: Array | np.ndarray) -> Float[Array, "*batch n"]:
+    """One layer as an array of the model's dtype. Raises `SettingError` for another number of units."""
+    size = model.units[index].size
+    if np.shape(layer)[-1:] != (size,):
+        raise SettingError(
+            f"layer {index} has {size} units, got an array of shape {np.shape(layer)}; its last axis must be {size}"
+        )
+    return jnp.asarray(layer).astype(jnp.result_type(model.units[index].bias))
+
+
+def as_layers(model: AbstractEnergyModel, configuration: Layers) -> Configuration:
+    """A complete configuration, every layer as `as_layer` gives it.
+
+    Raises `SettingError` for another number of layers and for layers whose leading shapes do not go together.
+    """
+    if len(configuration) != len(model.units):
+        raise SettingError(
+            f"a configuration of this {type(model).__name__} has {len(model.units)} layers, got "
+            f"{len(configuration)}; pass a tuple with one array per layer"
+        )
+    layers = tuple(as_layer(model, index, layer) for index, layer in enumerate(configuration))
+    shapes = [layer.shape[:-1] for layer in layers]
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise SettingError(
+            f"the layers of one configuration have the leading shapes {', '.join(map(str, shapes))}, which do not "
+            "go together; pass as many rows in each layer"
+        ) from None
+    return layers
+
+
+def check_two_valued(model: AbstractEnergyModel, what: str) -> None:
+    """Raise `SettingError` unless every unit has two values and a linear energy of its own."""
+    for index, units in enumerate(model.units):
+        if not isinstance(units, AbstractLinearUnits) or len(units.support) != 2:
+            raise SettingError(
+                f"layer {index} has {units.kind} units, which {what} cannot take; use Bernoulli or Spin units"
+            )
 
 
 def check_model(model: Any) -> None:

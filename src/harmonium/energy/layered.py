@@ -8,10 +8,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Num
 
-from harmonium.energy.base import AbstractBipartite
+from harmonium.energy.base import AbstractBipartite, as_layer, as_layers, check_two_valued
 from harmonium.energy.couplings.dense import Dense
+from harmonium.energy.cumulant import Split
+from harmonium.energy.enumeration import free_energy_of
 from harmonium.errors import SettingError
 from harmonium.numerics.random import Noise
 from harmonium.typing import Clamp, Configuration, Layers
@@ -38,7 +40,7 @@ class AbstractLayered(AbstractBipartite):
         return tuple(range(0, depth, 2)), tuple(range(1, depth, 2))
 
     def energy(self, configuration: Layers) -> Float[Array, "*batch"]:
-        layers = self._as_layers(configuration)
+        layers = as_layers(self, configuration)
         total = self.units[0].base_energy(layers[0])
         for units, layer in zip(self.units[1:], layers[1:], strict=True):
             total = total + units.base_energy(layer)
@@ -67,7 +69,7 @@ class AbstractLayered(AbstractBipartite):
             )
         configuration: list[Array] = [jnp.zeros(0)] * len(self.units)
         for index, layer in zip(self.sides[side], layers, strict=True):
-            configuration[index] = self._as_layer(index, layer)
+            configuration[index] = as_layer(self, index, layer)
         total = sum(self.units[i].base_energy(configuration[i]) for i in self.sides[side])
         for index in self.sides[1 - side]:
             total = total - self.units[index].log_partition(self.field(index, tuple(configuration)))
@@ -107,6 +109,35 @@ class AbstractLayered(AbstractBipartite):
                 )
         return tuple(layers)
 
+    def free_energy(self, visible: Num[Array | np.ndarray, "*batch visible"]) -> Float[Array, "*batch"]:
+        if self.sides == (self.observed, (1,)):
+            return self.marginal_energy(0, (visible,))
+        return free_energy_of(self, visible)
+
+    def chain_energy(self, configuration: Configuration) -> Float[Array, "*batch"]:
+        return self.marginal_energy(0, tuple(configuration[index] for index in self.sides[0]))
+
+    def pairwise(self) -> tuple[Float[Array, "n n"], Float[Array, " n"]]:
+        check_two_valued(self, "sums over pairs of units")
+        edges = np.cumsum([0, *(units.size for units in self.units)])
+        matrix = jnp.zeros((edges[-1], edges[-1]), jnp.result_type(self.couplings[0].kernel))
+        for index, coupling in enumerate(self.couplings):
+            lower = slice(edges[index], edges[index + 1])
+            upper = slice(edges[index + 1], edges[index + 2])
+            matrix = matrix.at[upper, lower].set(coupling.kernel).at[lower, upper].set(coupling.kernel.T)
+        return matrix, jnp.concatenate([units.bias for units in self.units])
+
+    def split(self, held: bool) -> Split:
+        check_two_valued(self, "an exact sum")
+        edges = np.cumsum([0, *(units.size for units in self.units)])
+        sides = [
+            tuple(
+                unit for layer in side if layer or not held for unit in range(edges[layer], edges[layer + 1])
+            )
+            for side in self.sides
+        ]
+        return Split(*sorted(sides, key=len))
+
     def from_centred(self, offsets: Configuration) -> Self:
         return self._with_shifted_biases(offsets, -1)
 
@@ -120,28 +151,3 @@ class AbstractLayered(AbstractBipartite):
             shift = self.field(index, offsets) - units.natural()
             biases.append(units.bias + sign * shift)
         return eqx.tree_at(lambda model: [units.bias for units in model.units], self, biases)
-
-    def _as_layer(self, index: int, layer: Array | np.ndarray) -> Float[Array, "*batch n"]:
-        size = self.units[index].size
-        if np.shape(layer)[-1:] != (size,):
-            raise SettingError(
-                f"layer {index} has {size} units, got an array of shape {np.shape(layer)}; its last axis must be {size}"
-            )
-        return jnp.asarray(layer).astype(jnp.result_type(self.couplings[0].kernel))
-
-    def _as_layers(self, configuration: Layers) -> Configuration:
-        if len(configuration) != len(self.units):
-            raise SettingError(
-                f"a configuration of this {type(self).__name__} has {len(self.units)} layers, got "
-                f"{len(configuration)}; pass a tuple with one array per layer"
-            )
-        layers = tuple(self._as_layer(index, layer) for index, layer in enumerate(configuration))
-        shapes = [layer.shape[:-1] for layer in layers]
-        try:
-            np.broadcast_shapes(*shapes)
-        except ValueError:
-            raise SettingError(
-                f"the layers of one configuration have the leading shapes {', '.join(map(str, shapes))}, which do not "
-                "go together; pass as many rows in each layer"
-            ) from None
-        return layers

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from harmonium.energy.base import AbstractBipartite, AbstractEnergyModel
-from harmonium.energy.rbm import INITIAL_WEIGHT_SCALE, RBM
+from harmonium.energy.base import AbstractEnergyModel
+from harmonium.energy.boltzmann import BoltzmannMachine
+from harmonium.energy.parameters import INITIAL_WEIGHT_SCALE
+from harmonium.energy.rbm import RBM
 from harmonium.errors import SettingError
+from harmonium.units.bernoulli import Bernoulli
 from harmonium.units.kinds import unit_class
 
-MODELS = ("rbm",)
+MODELS = ("rbm", "bm")
 
 MOST_WEIGHTS = 2**31 - 1
 
@@ -24,34 +27,42 @@ def build_model(
     hidden_units: str = "bernoulli",
     weight_scale: float | None = None,
     seed: int = 0,
-) -> AbstractBipartite:
+) -> AbstractEnergyModel:
     """A new model of the named kind for rows of ``visible_size`` values."""
     if kind not in MODELS:
         raise SettingError(f"no model is called {kind!r}; choose one of {', '.join(MODELS)}")
+    article = "an rbm" if kind == "rbm" else "a bm"
     if len(hidden) != 1:
         raise SettingError(
-            f"an rbm has one hidden layer, got {len(hidden)} sizes {list(hidden)}; pass one, e.g. 128"
+            f"{article} has one hidden layer, got {len(hidden)} sizes {list(hidden)}; pass one, e.g. 128"
         )
-    if visible_size * hidden[0] > MOST_WEIGHTS:
+    (count,) = hidden
+    units = visible_size + count
+    weights = visible_size * count if kind == "rbm" else units * (units - 1) // 2
+    if weights > MOST_WEIGHTS:
         raise SettingError(
-            f"an rbm of {visible_size} x {hidden[0]} units has {visible_size * hidden[0]} weights, more than the "
-            f"{MOST_WEIGHTS} that can be numbered in 32 bits; choose fewer hidden units"
+            f"{article} of {visible_size} x {count} units has {weights} weights, more than the {MOST_WEIGHTS} that can "
+            "be numbered in 32 bits; choose fewer hidden units"
         )
-    return RBM(
-        unit_class(visible)(visible_size),
-        unit_class(hidden_units)(hidden[0]),
-        seed=seed,
-        weight_scale=INITIAL_WEIGHT_SCALE if weight_scale is None else weight_scale,
-    )
+    scale = INITIAL_WEIGHT_SCALE if weight_scale is None else weight_scale
+    below = unit_class(visible)(visible_size)
+    if kind == "bm":
+        above = unit_class(hidden_units)(count) if count else 0
+        return BoltzmannMachine(below, above, seed=seed, weight_scale=scale)
+    return RBM(below, unit_class(hidden_units)(count), seed=seed, weight_scale=scale)
 
 
 def describe_model(model: AbstractEnergyModel) -> dict[str, Any] | None:
     """The name and settings that `build_model` makes a model of this shape of; None for one it does not know."""
-    if not isinstance(model, RBM):
+    if isinstance(model, BoltzmannMachine):
+        if not model.couplings[0].graph.is_complete:
+            return None
+    elif not isinstance(model, RBM):
         return None
+    above = model.units[1:]
     return {
-        "kind": "rbm",
+        "kind": "rbm" if isinstance(model, RBM) else "bm",
         "visible": model.units[0].kind,
-        "hidden": [model.units[1].size],
-        "hidden_units": model.units[1].kind,
+        "hidden": [units.size for units in above] or [0],
+        "hidden_units": above[0].kind if above else Bernoulli.kind,
     }

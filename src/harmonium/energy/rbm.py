@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from typing import Any, SupportsIndex
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Num
+from jaxtyping import Array
 from numpy.typing import ArrayLike
 
 from harmonium.energy.couplings.dense import Dense
 from harmonium.energy.layered import AbstractLayered
+from harmonium.energy.parameters import INITIAL_WEIGHT_SCALE, as_parameter, starting_weights
 from harmonium.errors import SettingError
-from harmonium.numerics.whole import is_number, seed_number
 from harmonium.units.base import AbstractUnits, check_size
 from harmonium.units.bernoulli import Bernoulli
 from harmonium.units.kinds import unit_class
-
-INITIAL_WEIGHT_SCALE = 0.01
-"""Standard deviation of the weights of a new machine."""
 
 
 class RBM(AbstractLayered):
@@ -61,11 +56,7 @@ class RBM(AbstractLayered):
         )
         shape = (layers[1].size, layers[0].size)
         if weights is None:
-            if not is_number(weight_scale) or not 0 <= weight_scale < float("inf"):
-                raise SettingError(
-                    f"weight_scale must be a finite number of at least 0, got {weight_scale!r}; pass e.g. 0.01"
-                )
-            kernel = weight_scale * jax.random.normal(jax.random.key(seed_number(seed)), shape, jnp.float32)
+            kernel = starting_weights(shape, seed, weight_scale)
         else:
             kernel = np.ascontiguousarray(weights.T) if isinstance(weights, np.ndarray) else weights.T
         if kernel.shape != shape:
@@ -92,10 +83,10 @@ class RBM(AbstractLayered):
         when shapes do not fit together or a number is not finite.
         """
         layers = (
-            unit_class(visible)(bias=_as_parameter(visible_bias, "visible_bias", 1)),
-            unit_class(hidden)(bias=_as_parameter(hidden_bias, "hidden_bias", 1)),
+            unit_class(visible)(bias=as_parameter(visible_bias, "visible_bias", 1)),
+            unit_class(hidden)(bias=as_parameter(hidden_bias, "hidden_bias", 1)),
         )
-        return cls(*layers, weights=_as_parameter(weights, "weights", 2))
+        return cls(*layers, weights=as_parameter(weights, "weights", 2))
 
     def parameters(self) -> dict[str, Any]:
         """The arguments of :meth:`from_arrays`: numpy arrays, and the kinds of unit that are not Bernoulli."""
@@ -108,23 +99,3 @@ class RBM(AbstractLayered):
             if units.kind != Bernoulli.kind:
                 arguments[name] = units.kind
         return arguments
-
-    def free_energy(self, visible: Num[Array | np.ndarray, "*batch visible"]) -> Float[Array, "*batch"]:
-        """Free energy of visible rows, in nats: the negative log-probability up to ``log Z``."""
-        return self.marginal_energy(0, (visible,))
-
-
-def _as_parameter(values: ArrayLike, name: str, axes: int) -> np.ndarray:
-    array = np.asarray(values)
-    if array.dtype.kind not in "fiub":
-        raise SettingError(f"{name} must hold real numbers, got dtype {array.dtype}; pass a float array")
-    if array.ndim != axes or array.size == 0:
-        raise SettingError(
-            f"{name} must have {axes} axes and at least one entry, got shape {array.shape}; reshape it"
-        )
-    array = array if array.dtype.kind == "f" else array.astype(np.float32)
-    if not np.all(np.isfinite(array)):
-        raise SettingError(
-            f"{name} holds a number that is not finite; clean the array before building a model"
-        )
-    return array

@@ -10,30 +10,40 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from harmonium.energy.base import AbstractBipartite
+from harmonium.energy.base import AbstractBipartite, AbstractEnergyModel
+from harmonium.energy.enumeration import log_partition_of
 from harmonium.errors import SettingError
 from harmonium.evaluate.estimate import Estimate
-from harmonium.evaluate.halves import log_partition_by_halves
+from harmonium.evaluate.halves import can_halve, log_partition_by_halves
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.enumerate import BIT_BUDGET, check_bits, chunk_of_states, log_sum_over_states
 from harmonium.numerics.precision import as_double, in_double_precision
 
 
 class EnumerationPlan(NamedTuple):
-    """Which side is enumerated and what that costs."""
+    """What is enumerated (a side of a model that has two, else None: some units of all layers) and what that costs.
 
-    side: int
+    ``by_halves``: the sum is that of `harmonium.evaluate.halves`.
+    """
+
+    side: int | None
     bits: int
     operations: float
+    by_halves: bool
 
 
-def plan_enumeration(model: AbstractBipartite) -> EnumerationPlan:
+def plan_enumeration(model: AbstractEnergyModel) -> EnumerationPlan:
     """The cheaper side of a model with two-valued units, its bits, and the operation count of a full sum.
 
-    One state costs a multiply-add per pair of units across the sides and some twenty operations per softplus.
+    One state costs a multiply-add per pair of units across the sides and some twenty operations per softplus; by halves,
+    where these are open, a few operations per unit that is summed out. Of a model without sides the units that are not
+    independent given the rest are enumerated; see `harmonium.energy.base.AbstractEnergyModel.split`.
     """
+    by_halves = can_halve(model)
     if not isinstance(model, AbstractBipartite):
-        raise SettingError(f"exact sums need a model with two sides, got a {type(model).__name__}")
+        split = model.split(held=False)
+        operations = _halves_operations(split.bits, len(split.summed)) if by_halves else split.operations
+        return EnumerationPlan(None, split.bits, operations, by_halves)
     sizes = [sum(model.units[layer].size for layer in side) for side in model.sides]
     side = int(sizes[1] < sizes[0])
     for layer in model.sides[side]:
@@ -42,13 +52,24 @@ def plan_enumeration(model: AbstractBipartite) -> EnumerationPlan:
                 f"layer {layer} has {model.units[layer].kind} units, which cannot be enumerated in bits"
             )
     bits, other = sizes[side], sizes[1 - side]
-    return EnumerationPlan(side, bits, 2.0**bits * other * (2 * bits + 20))
+    plain = 2.0**bits * other * (2 * bits + 20)
+    return EnumerationPlan(side, bits, _halves_operations(bits, other) if by_halves else plain, by_halves)
 
 
-def exact_log_partition(model: AbstractBipartite, bit_budget: int = BIT_BUDGET) -> Estimate:
-    r"""Exact :math:`\log Z = \log \sum_x e^{-F(x)}` over the states of the smaller side, in float64 nats.
+def _halves_operations(bits: int, summed: int) -> float:
+    return 2.0**bits * (3 * summed + 40)
 
-    Raises `BudgetError` when that side has more two-valued units than ``bit_budget``.
+
+def likelihood_operations(model: AbstractEnergyModel, rows: int) -> float:
+    """Operations of an exact likelihood of so many rows; each sums over hidden units that are coupled."""
+    plan, held = plan_enumeration(model), model.split(held=True)
+    return plan.operations + (rows * held.operations if held.bits else 0.0)
+
+
+def exact_log_partition(model: AbstractEnergyModel, bit_budget: int = BIT_BUDGET) -> Estimate:
+    r"""Exact :math:`\log Z = \log \sum_x e^{-F(x)}` over the states of what `plan_enumeration` says, in float64 nats.
+
+    Raises `BudgetError` when that is more two-valued units than ``bit_budget``.
     """
     plan = plan_enumeration(model)
     check_bits(
@@ -57,7 +78,7 @@ def exact_log_partition(model: AbstractBipartite, bit_budget: int = BIT_BUDGET) 
         f"the exact log partition function of this {type(model).__name__}",
         "use hm.pseudo_likelihood(model, data), a proxy that needs no partition function",
     )
-    value = _log_partition(as_double(model), plan.side)
+    value = _log_partition(as_double(model), plan)
     return Estimate(
         value=value,
         reason=f"enumerated 2**{plan.bits} states",
@@ -66,24 +87,23 @@ def exact_log_partition(model: AbstractBipartite, bit_budget: int = BIT_BUDGET) 
     )
 
 
-def unnormalised_log_probability(model: AbstractBipartite, rows: np.ndarray) -> np.ndarray:
+def unnormalised_log_probability(model: AbstractEnergyModel, rows: np.ndarray) -> np.ndarray:
     """Minus the free energy of every row, in float64 nats."""
     double = as_double(model)
-    parts = [
-        _minus_marginal_energy(double, rows[start : start + 4096]) for start in range(0, len(rows), 4096)
-    ]
+    parts = [_minus_free_energy(double, rows[start : start + 4096]) for start in range(0, len(rows), 4096)]
     return np.concatenate(parts)
 
 
 @in_double_precision
-def _log_partition(model: AbstractBipartite, side: int) -> float:
-    fast = log_partition_by_halves(model, side)
-    return float(_log_partition_program()(model, side)) if fast is None else fast
+def _log_partition(model: AbstractEnergyModel, plan: EnumerationPlan) -> float:
+    if plan.by_halves:
+        return log_partition_by_halves(model)
+    return float(_log_partition_program()(model, plan.side))
 
 
 @in_double_precision
-def _minus_marginal_energy(model: AbstractBipartite, rows: np.ndarray) -> np.ndarray:
-    return np.asarray(_marginal_program()(model, rows))
+def _minus_free_energy(model: AbstractEnergyModel, rows: np.ndarray) -> np.ndarray:
+    return np.asarray(_free_energy_program()(model, rows))
 
 
 @cache
@@ -92,11 +112,13 @@ def _log_partition_program():
 
 
 @cache
-def _marginal_program():
-    return compile_function(lambda model, rows: -model.marginal_energy(0, (rows,)))
+def _free_energy_program():
+    return compile_function(lambda model, rows: -model.free_energy(rows))
 
 
-def _sum_states(model: AbstractBipartite, side: int) -> Float[Array, ""]:
+def _sum_states(model: AbstractEnergyModel, side: int | None) -> Float[Array, ""]:
+    if side is None or not isinstance(model, AbstractBipartite):
+        return log_partition_of(model)
     layers = [model.units[index] for index in model.sides[side]]
     bits = sum(units.size for units in layers)
     edges = np.cumsum([0, *(units.size for units in layers)])

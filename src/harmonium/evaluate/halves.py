@@ -1,15 +1,15 @@
-"""The fast path of the exact oracle: the enumerated side as two half-codes, where that is safe."""
+"""The fast path of the exact oracle: the enumerated units as two half-codes, where that is safe."""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
-from harmonium.energy.base import AbstractBipartite
+from harmonium.energy.base import AbstractEnergyModel
+from harmonium.energy.cumulant import Split, ends_of
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.enumerate import all_states
 from harmonium.numerics.halves import LARGEST_HALF, log_sum_exp_over_halves
@@ -18,80 +18,78 @@ from harmonium.units.base import AbstractLinearUnits
 FEWEST_BITS = 6
 """Below so many enumerated units the plain sum is as fast."""
 
+_LARGEST_TABLE = 1 << 24
+
 
 class Halves(NamedTuple):
-    """Per half-code: the log-weights of its states, and their shares of the fields of the other side."""
+    """Per half-code the log-weights of its states and their shares of the fields, and what the two have in common.
 
-    first_log_weight: Float[Array, " first"]
-    first_field: Float[Array, "first n"]
-    second_log_weight: Float[Array, " second"]
-    second_field: Float[Array, "second n"]
-
-
-def log_partition_by_halves(model: AbstractBipartite, side: int) -> float | None:
-    r"""Exact :math:`\log Z` of a float64 model over the states of ``side``; None where this way is not open.
-
-    It is open for linear units whose cumulant is a softplus, from `FEWEST_BITS` enumerated ones on, while neither half
-    moves a field of the other side by more than `LARGEST_HALF` nats. Call it with 64-bit types enabled.
+    Fields are those of the units that are summed out, times the distance between their two values.
     """
-    enumerated, summed = ([model.units[index] for index in model.sides[part]] for part in (side, 1 - side))
-    if sum(units.size for units in enumerated) < FEWEST_BITS:
-        return None
-    linear = all(isinstance(units, AbstractLinearUnits) for units in (*enumerated, *summed))
-    if not linear or any(units.softplus_form is None for units in summed):
-        return None
-    split = _split_program()(model, side)
-    if not all(
-        bool(jnp.all(jnp.abs(part) <= LARGEST_HALF)) for part in (split.first_field, split.second_field)
-    ):
-        return None
-    return float(_sum_program()(*split))
+
+    first_log_weight: Float[np.ndarray, " first"]
+    first_field: Float[np.ndarray, "first n"]
+    second_log_weight: Float[np.ndarray, " second"]
+    second_field: Float[np.ndarray, "second n"]
+    ties: tuple[Float[np.ndarray, "first k"], Float[np.ndarray, "second k"]] | None
+
+
+def can_halve(model: AbstractEnergyModel) -> bool:
+    """Whether `log_partition_by_halves` is open for a model.
+
+    It is for two-valued units of linear energies, from `FEWEST_BITS` enumerated ones on, with some that are summed out,
+    while neither half moves a field by more than `LARGEST_HALF` nats and the tables of the halves fit into memory.
+    """
+    if not all(isinstance(units, AbstractLinearUnits) and len(units.support) == 2 for units in model.units):
+        return False
+    split = model.split(held=False)
+    longest = -(-split.bits // 2)
+    if split.bits < FEWEST_BITS or not split.summed or len(split.summed) << longest > _LARGEST_TABLE:
+        return False
+    coupling, bias = (np.asarray(part, np.float64) for part in model.pairwise())
+    ends, (first, second), summed = ends_of(model.units), _parted(split), np.array(split.summed)
+    width = ends[1, summed] - ends[0, summed]
+    for units, rest in ((first, bias[summed]), (second, 0.0)):
+        weights = width * coupling[np.ix_(units, summed)]
+        by_value = ends[:, units, None] * weights
+        low, high = (width * rest + part.sum(axis=0) for part in (by_value.min(axis=0), by_value.max(axis=0)))
+        if max(np.max(np.abs(low)), np.max(np.abs(high))) > LARGEST_HALF:
+            return False
+    return True
+
+
+def log_partition_by_halves(model: AbstractEnergyModel) -> float:
+    r"""Exact :math:`\log Z` of a float64 model for which `can_halve` is true; call it with 64-bit types enabled."""
+    return float(_program()(*split_in_halves(model)))
 
 
 @cache
-def _split_program():
-    return compile_function(split_in_halves, static_argnums=1)
-
-
-@cache
-def _sum_program():
+def _program():
     return compile_function(log_sum_exp_over_halves)
 
 
-def split_in_halves(model: AbstractBipartite, side: int) -> Halves:
-    r"""The enumerated side in two halves.
+def split_in_halves(model: AbstractEnergyModel) -> Halves:
+    r"""The enumerated units in two halves.
 
-    A cumulant is :math:`A(f) = \log(1 + e^{s f}) + t f` with the two numbers of the units' ``softplus_form``. Fields
-    and energies are linear in the state, so that either half's share is found with the other half at zero; what is
-    there without any state, the field at rest, goes with the first half.
+    A unit of two values :math:`l < u` in a field is summed out by :math:`e^{fl} + e^{fu} = e^{fl} (1 + e^{(u - l) f})`.
+    What a field is without any enumerated unit goes with the first half.
     """
-    sizes = [model.units[index].size for index in model.sides[side]]
-    bits = sum(sizes)
-    ends = np.concatenate(
-        [np.tile(model.units[index].support, (model.units[index].size, 1)) for index in model.sides[side]]
-    )
-    log_weights, fields = [], []
-    for start, stop in ((0, bits // 2), (bits // 2, bits)):
-        codes = np.zeros((1 << (stop - start), bits))
-        chosen = all_states(stop - start)
-        codes[:, start:stop] = ends[start:stop, 0] + (ends[start:stop, 1] - ends[start:stop, 0]) * chosen
-        layers: list[Array] = [jnp.zeros((1, units.size)) for units in model.units]
-        at_rest = tuple(layers)
-        for index, part in zip(
-            model.sides[side], np.split(codes, np.cumsum(sizes)[:-1], axis=1), strict=True
-        ):
-            layers[index] = jnp.asarray(part)
-        log_weight = -sum(model.units[index].base_energy(layers[index]) for index in model.sides[side])
-        scaled = []
-        for index in model.sides[1 - side]:
-            units = model.units[index]
-            assert units.softplus_form is not None
-            scale, tilt = units.softplus_form
-            field = model.field(index, tuple(layers))
-            if start:
-                field = field - model.field(index, at_rest)
-            scaled.append(scale * field)
-            log_weight = log_weight + tilt * jnp.sum(field, axis=1)
-        log_weights.append(log_weight)
-        fields.append(jnp.concatenate(scaled, axis=1))
-    return Halves(log_weights[0], fields[0], log_weights[1], fields[1])
+    split = model.split(held=False)
+    coupling, bias = (np.asarray(part, np.float64) for part in model.pairwise())
+    ends, halves, summed = ends_of(model.units), _parted(split), np.array(split.summed)
+    low, width = ends[0, summed], ends[1, summed] - ends[0, summed]
+    tables, all_values = [], []
+    for units, rest in zip(halves, (bias[summed], 0.0), strict=True):
+        values = ends[0, units] + (ends[1, units] - ends[0, units]) * all_states(len(units))
+        field = values @ coupling[np.ix_(units, summed)] + rest
+        own = values @ bias[units] + np.sum(values @ coupling[np.ix_(units, units)] * values, axis=1) / 2
+        tables += [own + field @ low, width * field]
+        all_values.append(values)
+    between = coupling[np.ix_(*halves)]
+    ties = (all_values[0] @ between, all_values[1]) if between.any() else None
+    return Halves(*tables, ties)
+
+
+def _parted(split: Split) -> tuple[np.ndarray, np.ndarray]:
+    units = np.array(split.enumerated)
+    return units[: split.bits // 2], units[split.bits // 2 :]

@@ -14,7 +14,7 @@ from harmonium.data.binarization import draw_binary
 from harmonium.data.frames import is_frame, is_sparse
 from harmonium.data.load import load_data
 from harmonium.data.support import encode
-from harmonium.energy.base import AbstractBipartite, check_model
+from harmonium.energy.base import AbstractEnergyModel, check_model
 from harmonium.errors import SettingError
 from harmonium.evaluate.estimate import Estimate
 from harmonium.evaluate.exact import exact_log_partition, unnormalised_log_probability
@@ -25,7 +25,7 @@ METHODS = ("auto", "exact")
 
 
 def log_likelihood(
-    model: AbstractBipartite,
+    model: AbstractEnergyModel,
     data: Any,
     method: str = "auto",
     seed: SupportsIndex = 0,
@@ -54,7 +54,7 @@ def log_likelihood(
 
 
 def both_estimates(
-    model: AbstractBipartite,
+    model: AbstractEnergyModel,
     data: Any,
     method: str = "auto",
     seed: SupportsIndex = 0,
@@ -73,7 +73,7 @@ def both_estimates(
 
 
 def log_partition(
-    model: AbstractBipartite,
+    model: AbstractEnergyModel,
     method: str = "auto",
     data: Any = None,
     seed: SupportsIndex = 0,
@@ -112,7 +112,7 @@ def mean_over_rows(scores: np.ndarray, weight: np.ndarray | None = None) -> Esti
     return Estimate(value=mean, row_stderr=spread)
 
 
-def visible_rows(model: AbstractBipartite, data: Any, split: str | None = None) -> np.ndarray:
+def visible_rows(model: AbstractEnergyModel, data: Any, split: str | None = None) -> np.ndarray:
     """Rows of ``data`` as the model's visible units take them.
 
     Of a `DataSet` these are the rows of ``split`` (without one: test, else train); grey rows that training drew afresh

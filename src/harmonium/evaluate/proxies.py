@@ -10,21 +10,26 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from harmonium.energy.base import AbstractBipartite
+from harmonium.energy.base import AbstractBipartite, AbstractEnergyModel, as_bipartite
 from harmonium.evaluate.estimate import Estimate, Kind
 from harmonium.evaluate.likelihood import mean_over_rows, visible_rows
+from harmonium.inference.mean_field import MeanField, bound_at
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.precision import as_double, in_double_precision
+from harmonium.typing import Batch
 
 _BLOCK = 256
+_MOST_BITS = 6
 
 
-def pseudo_likelihood(model: AbstractBipartite, data: Any) -> Estimate:
+def pseudo_likelihood(model: AbstractEnergyModel, data: Any) -> Estimate:
     r"""Mean log pseudo-likelihood :math:`\sum_i \log p(v_i \mid v_{-i})` of rows, in nats per row; a proxy.
 
     Every unit is scored, none sampled, so the number is deterministic: with two-valued units
     :math:`p(v_i \mid v_{-i}) = \sigma(F(v \text{ with } i \text{ flipped}) - F(v))`. It needs no partition function
-    and is not a likelihood: it can rise while the likelihood falls. Raises `DataError` for rows that do not fit.
+    and is not a likelihood: it can rise while the likelihood falls. Where the free energy would enumerate more than
+    2**6 states of coupled hidden units, its mean-field bound stands for it, and the reason says so. Raises `DataError`
+    for rows that do not fit.
 
     >>> import numpy as np
     >>> from harmonium.energy.rbm import RBM
@@ -33,14 +38,18 @@ def pseudo_likelihood(model: AbstractBipartite, data: Any) -> Estimate:
     -2.0794 nats (proxy)
     """
     scores = _by_block(_pseudo_program, model, visible_rows(model, data))
-    return _proxy(scores, "pseudo-likelihood", "product of one-variable conditionals, not the joint")
+    reason = "product of one-variable conditionals, not the joint"
+    if _is_bounded(model):
+        reason += ", hidden units by mean field"
+    return _proxy(scores, "pseudo-likelihood", reason)
 
 
-def reconstruction_error(model: AbstractBipartite, data: Any) -> Estimate:
+def reconstruction_error(model: AbstractEnergyModel, data: Any) -> Estimate:
     r"""Mean squared error per row, :math:`\lVert v - \mathrm{E}[v \mid \mathrm{E}[h \mid v]] \rVert^2`; a proxy.
 
     It measures how near one mean-field pass comes back to the data, not how probable the data are; a model that mixes
-    badly reconstructs well. Raises `DataError` for rows that do not fit.
+    badly reconstructs well. Raises `DataError` for rows that do not fit and `SettingError` for a model that has not two
+    sides.
 
     >>> import numpy as np
     >>> from harmonium.energy.rbm import RBM
@@ -48,7 +57,8 @@ def reconstruction_error(model: AbstractBipartite, data: Any) -> Estimate:
     >>> reconstruction_error(free, [[0, 1, 0]]).value
     0.75
     """
-    scores = _by_block(_reconstruction_program, model, visible_rows(model, data))
+    rows = visible_rows(model, data)
+    scores = _by_block(_reconstruction_program, as_bipartite(model, "a reconstruction error"), rows)
     return _proxy(scores, "reconstruction error", "squared error of one pass, not a likelihood")
 
 
@@ -58,7 +68,7 @@ def _proxy(scores: np.ndarray, method: str, reason: str) -> Estimate:
 
 
 @in_double_precision
-def _by_block(program, model: AbstractBipartite, rows: np.ndarray) -> np.ndarray:
+def _by_block(program, model: AbstractEnergyModel, rows: np.ndarray) -> np.ndarray:
     double = as_double(model)
     blocks = [rows[start : start + _BLOCK].astype(np.float64) for start in range(0, len(rows), _BLOCK)]
     return np.concatenate([np.asarray(program()(double, block)) for block in blocks])
@@ -74,15 +84,27 @@ def _reconstruction_program():
     return compile_function(_reconstruction_scores)
 
 
-def _pseudo_scores(model: AbstractBipartite, rows: Float[Array, "rows n"]) -> Float[Array, " rows"]:
+def _pseudo_scores(model: AbstractEnergyModel, rows: Float[Array, "rows n"]) -> Float[Array, " rows"]:
     low, high = model.units[0].support
-    here = model.marginal_energy(0, (rows,))
+    here = _free_energy(model, rows)
 
     def add_unit(unit: Array, total: Array) -> Array:
         flipped = rows.at[:, unit].set(low + high - rows[:, unit])
-        return total - jnp.logaddexp(0.0, here - model.marginal_energy(0, (flipped,)))
+        return total - jnp.logaddexp(0.0, here - _free_energy(model, flipped))
 
     return jax.lax.fori_loop(0, rows.shape[1], add_unit, jnp.zeros(rows.shape[0], rows.dtype))
+
+
+def _is_bounded(model: AbstractEnergyModel) -> bool:
+    """Whether free energies would cost too much to be had for every unit of every row."""
+    return model.split(held=True).bits > _MOST_BITS
+
+
+def _free_energy(model: AbstractEnergyModel, rows: Float[Array, "rows n"]) -> Float[Array, " rows"]:
+    if not _is_bounded(model):
+        return model.free_energy(rows)
+    means, _ = MeanField().solve(model, Batch(x=rows))
+    return -bound_at(model, means)
 
 
 def _reconstruction_scores(model: AbstractBipartite, rows: Float[Array, "rows n"]) -> Float[Array, " rows"]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import NamedTuple
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from harmonium.energy.base import AbstractEnergyModel
@@ -12,13 +15,42 @@ from harmonium.numerics.random import Noise
 from harmonium.typing import Batch, Configuration
 
 
+class Posterior(NamedTuple):
+    """The positive phase of a batch.
+
+    - ``energy``: per row, a number whose gradient is the expectation of the energy's gradient with the data clamped.
+    - ``means``: per layer, the expectation of its units with the data clamped, shape ``(rows, n)``.
+    - ``info``: for diagnostics.
+    """
+
+    energy: Float[Array, " rows"]
+    means: Configuration
+    info: dict[str, jax.Array]
+
+
 class AbstractInference(eqx.Module):
-    """The positive phase of a model on a batch of data."""
+    """How hidden layers are inferred once the data are clamped.
+
+    An inference holds settings only. To add one, implement both methods in a file of its own, give it a name in
+    ``inference/names.py`` and add a row to ``tests/contracts/cases.py``.
+    """
 
     @abstractmethod
-    def energy(self, noise: Noise, model: AbstractEnergyModel, batch: Batch) -> Float[Array, " rows"]:
-        """Per row, a number whose gradient is the expectation of the energy's gradient with the data clamped."""
+    def check(self, model: AbstractEnergyModel) -> None:
+        """Raise an error that names the cure where this inference cannot serve the model."""
 
     @abstractmethod
-    def means(self, noise: Noise, model: AbstractEnergyModel, batch: Batch) -> Configuration:
-        """Per layer, the expectation of its units with the data clamped; shape ``(rows, n)``."""
+    def posterior(self, noise: Noise, model: AbstractEnergyModel, batch: Batch) -> Posterior:
+        """The positive phase of a model on a batch of data; only ``energy`` is differentiated."""
+
+
+def clamped(model: AbstractEnergyModel, batch: Batch) -> Configuration:
+    """The data, and hidden layers at rest: where an iteration with the data clamped begins."""
+    rows = batch.x.shape[0]
+    return (
+        batch.x,
+        *(
+            jnp.broadcast_to(units.mean(jnp.asarray(units.natural())), (rows, units.size))
+            for units in model.units[1:]
+        ),
+    )

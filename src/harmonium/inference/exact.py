@@ -1,38 +1,48 @@
-"""Exact inference where every hidden layer is independent given the data."""
+"""Exact inference: hidden units summed out."""
 
 from __future__ import annotations
 
-from jaxtyping import Array, Float
+import equinox as eqx
+import jax
 
-from harmonium.energy.base import AbstractBipartite, AbstractEnergyModel, as_bipartite
-from harmonium.errors import SettingError
-from harmonium.inference.base import AbstractInference
+from harmonium.energy.base import AbstractEnergyModel
+from harmonium.energy.enumeration import hidden_means_of
+from harmonium.errors import BudgetError
+from harmonium.inference.base import AbstractInference, Posterior
 from harmonium.numerics.random import Noise
-from harmonium.typing import Batch, Configuration
+from harmonium.numerics.whole import whole_number
+from harmonium.typing import Batch
+
+
+def _checked_budget(bits: int) -> int:
+    return whole_number(bits, "bit_budget must be a whole number of at least 0", least=0)
 
 
 class Exact(AbstractInference):
-    r"""The free energy of the data: hidden units are summed out in closed form.
+    r"""The free energy of the data: hidden units are summed out.
 
-    :math:`\nabla F(v) = \mathrm{E}_{p(h \mid v)}[\nabla E(v, h)]`, so the gradient of :meth:`energy` is the exact
-    positive phase. Raises `SettingError` for a model with layers that are neither observed nor next to observed ones.
+    :math:`\nabla F(v) = \mathrm{E}_{p(h \mid v)}[\nabla E(v, h)]`, so the gradient of the posterior's energy is the
+    exact positive phase. Hidden units that are independent given the data cost nothing extra; where some are coupled
+    to each other, their states are enumerated for every row. Raises `BudgetError` for more than ``2**bit_budget``.
     """
 
-    def energy(self, noise: Noise, model: AbstractEnergyModel, batch: Batch) -> Float[Array, " rows"]:
-        return self._checked(model).marginal_energy(0, (batch.x,))
+    bit_budget: int = eqx.field(default=12, converter=_checked_budget)
 
-    def means(self, noise: Noise, model: AbstractEnergyModel, batch: Batch) -> Configuration:
-        self._checked(model)
-        visible = batch.x
-        hidden = model.units[1].mean(model.field(1, (visible, model.units[1].natural())))
-        return visible, hidden
-
-    @staticmethod
-    def _checked(model: AbstractEnergyModel) -> AbstractBipartite:
-        bipartite = as_bipartite(model, "exact inference")
-        if bipartite.sides != (model.observed, (1,)):
-            raise SettingError(
-                f"exact inference needs hidden units that are independent given the data; a {type(model).__name__} "
-                "has others"
+    def check(self, model: AbstractEnergyModel) -> None:
+        bits = model.split(held=True).bits
+        if bits > self.bit_budget:
+            raise BudgetError(
+                f"exact inference would enumerate 2**{bits} states of the hidden units for every row, but its budget "
+                f"is {self.bit_budget} bits; use inference='mean-field' or 'gibbs' (--inference)"
             )
-        return bipartite
+
+    def posterior(self, noise: Noise, model: AbstractEnergyModel, batch: Batch) -> Posterior:
+        self.check(model)
+        frozen = jax.lax.stop_gradient(model)
+        if len(model.units) == 1:
+            hidden = ()
+        elif len(model.units) == 2 and not model.split(held=True).bits:
+            hidden = (frozen.units[1].mean(frozen.field(1, (batch.x, frozen.units[1].natural()))),)
+        else:
+            hidden = hidden_means_of(frozen, batch.x)
+        return Posterior(model.free_energy(batch.x), (batch.x, *hidden), {})

@@ -24,8 +24,11 @@ def log_sum_exp_over_halves(
     first_field: Float[Array, "first n"],
     second_log_weight: Float[Array, " second"],
     second_field: Float[Array, "second n"],
+    ties: tuple[Float[Array, "first k"], Float[Array, "second k"]] | None = None,
 ) -> Float[Array, ""]:
-    r"""Logarithm of :math:`\sum_{a, b} e^{\alpha_a + \beta_b} \prod_j (1 + e^{x_{aj} + y_{bj}})`, in float64.
+    r"""Logarithm of :math:`\sum_{a, b} e^{\alpha_a + \beta_b + s_a^\top t_b} \prod_j (1 + e^{x_{aj} + y_{bj}})`, in float64.
+
+    ``ties`` are the vectors :math:`s` and :math:`t` where the two halves have energies in common.
 
     Exponentials are taken of the halves alone: with :math:`e^{x + y} = e^x e^y` a state costs two operations a factor
     and one logarithm in all. Every factor is first divided by the middle of its range over all states (in the
@@ -72,6 +75,8 @@ def log_sum_exp_over_halves(
         start = jnp.ones((rows, second), jnp.float64), jnp.zeros((rows, second), jnp.int64)
         product, exponent = jax.lax.fori_loop(0, -(-groups // stride), advance, start)
         logs = jnp.log(product) + math.log(2) * exponent + weight[:, None] + second_log_weight
+        if ties is not None:
+            logs = logs + jax.lax.dynamic_slice_in_dim(ties[0], number * rows, rows) @ ties[1].T
         return jax.nn.logsumexp(logs)
 
     total = jax.nn.logsumexp(jax.lax.map(log_sum_of_block, jnp.arange(first // rows)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -28,12 +29,12 @@ def summarise_model(model: AbstractEnergyModel) -> dict[str, Any]:
     >>> summarise_model(RBM(64, 16))["parameters"]
     1104
     """
-    arrays = [part for part in model.parameters().values() if isinstance(part, np.ndarray)]
+    arrays = jax.tree.leaves(model)
     return {
         "kind": type(model).__name__,
         "layers": [{"units": units.kind, "size": int(units.size)} for units in model.units],
         "parameters": sum(part.size for part in arrays),
-        "dtype": str(np.result_type(*arrays)),
+        "dtype": str(np.result_type(*(np.asarray(part) for part in arrays))),
     }
 
 

@@ -7,16 +7,15 @@ from typing import SupportsIndex
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
-from harmonium.energy.base import AbstractEnergyModel, as_bipartite
-from harmonium.errors import SettingError
+from harmonium.energy.base import AbstractEnergyModel
 from harmonium.inference.base import AbstractInference
-from harmonium.inference.exact import Exact
+from harmonium.inference.names import build_inference
 from harmonium.numerics.random import Noise
-from harmonium.numerics.whole import is_number, whole_number
+from harmonium.numerics.whole import whole_number
 from harmonium.rules.base import AbstractRule, RuleInfo
+from harmonium.rules.centring import check_centring, first_offsets, moved_offsets, weighted_mean
 from harmonium.samplers.base import AbstractSampler, AbstractSamplerState, resting_particles
 from harmonium.samplers.gibbs import Gibbs
 from harmonium.typing import Batch, Configuration, Step, Words
@@ -50,8 +49,9 @@ class Contrastive(AbstractRule):
 
     The surrogate is :math:`\frac{1}{\sum w}\sum_t w_t F(v_t) - \frac{1}{M}\sum_m F(\tilde v_m)` with chains
     :math:`\tilde v` held fixed; each phase is averaged over its own count, and hidden units enter as probabilities in
-    both. ``persistent`` chains go on from one update to the next (SML); otherwise they restart from the batch (CD),
-    which is the gradient of no function.
+    both. Where hidden units cannot be summed out, the energies of ``inference`` stand for the first mean, and energies
+    of whole chains :math:`E(\tilde v, \tilde h)` for the second. ``persistent`` chains go on from one update to the
+    next (SML); otherwise they restart from the batch (CD), which is the gradient of no function.
 
     With ``centred`` the trainer takes the gradient in coordinates centred at the data mean of the visible layer and a
     running mean (rate ``offset_rate``) of the hidden ones. That changes the path of training, never the distribution
@@ -71,19 +71,12 @@ class Contrastive(AbstractRule):
     burn_in: int = eqx.field(default=20, converter=_checked_burn_in)
 
     def __check_init__(self):
-        if not isinstance(self.centred, bool | np.bool_):
-            raise SettingError(f"centred must be True or False, got {self.centred!r}; pass one of them")
-        if not is_number(self.offset_rate) or not 0 <= self.offset_rate <= 1:
-            raise SettingError(
-                f"offset_rate is a fraction from 0 to 1, got {self.offset_rate!r}; pass e.g. 0.01"
-            )
+        check_centring(self.centred, self.offset_rate)
 
     def init(self, words: Words, model: AbstractEnergyModel, batch: Batch) -> ContrastiveState:
+        self.inference.check(model)
         noise = Noise.of(words)
-        offsets = None
-        if self.centred:
-            resting = tuple(jnp.asarray(units.mean(units.natural())) for units in model.units)
-            offsets = (weighted_mean(batch.x, batch.weight).astype(resting[0].dtype), *resting[1:])
+        offsets = first_offsets(model, batch) if self.centred else None
         sampler = None
         if self.persistent:
             particles = resting_particles(noise, model, self.chains_count or batch.x.shape[0])
@@ -98,19 +91,18 @@ class Contrastive(AbstractRule):
         self, model: AbstractEnergyModel, step: Step, state: ContrastiveState, batch: Batch
     ) -> tuple[Float[Array, ""], tuple[ContrastiveState, RuleInfo]]:
         noise = Noise.of(step.key)
-        bipartite = as_bipartite(model, "contrastive training")
         frozen = jax.lax.stop_gradient(model)
         if self.persistent:
             start, chain_weight = state.sampler, None
         else:
             start, chain_weight = self._restart(noise, step, frozen, batch), batch.weight
         sampled, info = self.sampler.step(noise, frozen, start)
-        fantasies = tuple(sampled.particles[index] for index in bipartite.sides[0])
-        inference_noise = noise.stream(_INFERENCE_STREAM)
-        positive = weighted_mean(self.inference.energy(inference_noise, model, batch), batch.weight)
-        negative = weighted_mean(bipartite.marginal_energy(0, fantasies), chain_weight)
-        offsets = self._moved_offsets(inference_noise, frozen, state.offsets, batch)
-        return positive - negative, (ContrastiveState(sampled if self.persistent else None, offsets), info)
+        posterior = self.inference.posterior(noise.stream(_INFERENCE_STREAM), model, batch)
+        positive = weighted_mean(posterior.energy, batch.weight)
+        negative = weighted_mean(model.chain_energy(sampled.particles), chain_weight)
+        offsets = moved_offsets(state.offsets, posterior.means, batch.weight, self.offset_rate)
+        after = ContrastiveState(sampled if self.persistent else None, offsets)
+        return positive - negative, (after, {**info, **posterior.info})
 
     def offsets(self, state: ContrastiveState) -> Configuration | None:
         return state.offsets
@@ -128,41 +120,32 @@ class Contrastive(AbstractRule):
         particles = model.sweep(noise.stream(_COMPLETION_STREAM), (batch.x, *blank), clamp=clamp)
         return self.sampler.init(step.key, model, particles)
 
-    def _moved_offsets(
-        self, noise: Noise, model: AbstractEnergyModel, offsets: Configuration | None, batch: Batch
-    ) -> Configuration | None:
-        """The visible offset stays at the data mean; hidden ones follow the positive phase slowly."""
-        if offsets is None:
-            return None
-        means = self.inference.means(noise, model, batch)
-        moved = [offsets[0]]
-        for offset, mean in zip(offsets[1:], means[1:], strict=True):
-            moved.append(offset + self.offset_rate * (weighted_mean(mean, batch.weight) - offset))
-        return tuple(moved)
 
-
-def weighted_mean(
-    values: Float[Array, "rows *rest"], weight: Float[Array, " rows"] | None
-) -> Float[Array, "*rest"]:
-    """Mean over rows, weighted if there are weights."""
-    if weight is None:
-        return jnp.mean(values, axis=0)
-    return jnp.tensordot(weight.astype(values.dtype), values, axes=1) / jnp.sum(weight)
-
-
-def CD(steps: SupportsIndex = 1, *, centred: bool = True, offset_rate: float = 0.01) -> Contrastive:
+def CD(
+    steps: SupportsIndex = 1,
+    *,
+    inference: str | AbstractInference = "exact",
+    inference_sweeps: SupportsIndex | None = None,
+    centred: bool = True,
+    offset_rate: float = 0.01,
+) -> Contrastive:
     """Contrastive divergence: ``steps`` sweeps from the data at every update (chapter, algorithm CD-k).
+
+    ``inference`` and ``inference_sweeps`` are as in `PCD`.
 
     >>> CD(steps=3).persistent
     False
     """
-    return Contrastive(Gibbs(steps), Exact(), persistent=False, centred=centred, offset_rate=offset_rate)
+    positive = build_inference(inference, inference_sweeps)
+    return Contrastive(Gibbs(steps), positive, persistent=False, centred=centred, offset_rate=offset_rate)
 
 
 def PCD(
     steps: SupportsIndex = 1,
     chains: SupportsIndex = 100,
     *,
+    inference: str | AbstractInference = "exact",
+    inference_sweeps: SupportsIndex | None = None,
     centred: bool = True,
     offset_rate: float = 0.01,
     burn_in: SupportsIndex = 20,
@@ -172,12 +155,15 @@ def PCD(
     ``chains`` are the model's own and independent of the batch size; each update moves them ``steps`` sweeps. The
     step size must stay small enough for them to follow the model.
 
+    ``inference`` is the positive phase: "exact" (hidden units summed out), or, for hidden units that are coupled to
+    each other and too many to enumerate, "mean-field" or "gibbs", with ``inference_sweeps`` of their own.
+
     >>> PCD(steps=1, chains=256).chains_count
     256
     """
     return Contrastive(
         Gibbs(steps),
-        Exact(),
+        build_inference(inference, inference_sweeps),
         persistent=True,
         chains_count=chains,
         centred=centred,

@@ -7,12 +7,27 @@ from types import MappingProxyType
 from typing import Any
 
 from harmonium.errors import SettingError
-from harmonium.inference.exact import Exact
+from harmonium.inference.names import describe_inference
 from harmonium.rules.base import AbstractRule
 from harmonium.rules.contrastive import CD, PCD, Contrastive
+from harmonium.rules.likelihood import ExactGradient
 from harmonium.samplers.gibbs import Gibbs
 
-RULES: Mapping[str, Callable[..., AbstractRule]] = MappingProxyType({"pcd": PCD, "cd": CD})
+RULES: Mapping[str, Callable[..., AbstractRule]] = MappingProxyType(
+    {"pcd": PCD, "cd": CD, "exact": ExactGradient}
+)
+
+_NOT_OF: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
+    {
+        "pcd": ((), ""),
+        "cd": (("chains", "burn_in"), "persistent chains"),
+        "exact": (
+            ("steps", "chains", "burn_in", "inference", "inference_sweeps"),
+            "rules that sample or infer",
+        ),
+    }
+)
+"""Per rule, the settings of other rules that it does not have, and whose they are."""
 
 
 def build_rule(name: str, settings: Mapping[str, Any]) -> AbstractRule:
@@ -20,28 +35,31 @@ def build_rule(name: str, settings: Mapping[str, Any]) -> AbstractRule:
     if name not in RULES:
         raise SettingError(f"no sampler is called {name!r}; choose one of {', '.join(RULES)}")
     given = {key: value for key, value in settings.items() if value is not None}
-    if name == "cd":
-        for key in ("chains", "burn_in"):
-            if key in given:
-                raise SettingError(
-                    f"{key}={given[key]} belongs to persistent chains, not to cd; drop it or use pcd"
-                )
+    refused, whose = _NOT_OF[name]
+    for key in refused:
+        if key in given:
+            raise SettingError(f"{key}={given[key]} belongs to {whose}, not to {name}; drop it or use pcd")
     return RULES[name](**given)
 
 
 def describe_rule(rule: AbstractRule) -> dict[str, Any] | None:
     """The name and settings that `build_rule` makes this rule of; None for a rule put together by hand."""
+    if isinstance(rule, ExactGradient):
+        described = {"name": "exact", "centred": rule.centred, "offset_rate": rule.offset_rate}
+        return described if rule == build_rule("exact", described | {"name": None}) else None
     if (
         not isinstance(rule, Contrastive)
         or not isinstance(rule.sampler, Gibbs)
         or rule.sampler.clamp is not None
     ):
         return None
-    if not isinstance(rule.inference, Exact):
+    inference = describe_inference(rule.inference)
+    if inference is None:
         return None
     described: dict[str, Any] = {
         "name": "pcd" if rule.persistent else "cd",
         "steps": rule.sampler.steps,
+        **inference,
         "centred": rule.centred,
         "offset_rate": rule.offset_rate,
     }

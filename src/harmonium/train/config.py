@@ -24,7 +24,10 @@ Whole = Annotated[Integer, Field(ge=0, le=LARGEST_SEED, strict=True)]
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Sizes = Annotated[list[Count], BeforeValidator(lambda value: [value] if isinstance(value, int) else value)]
+Size = Annotated[Integer, Field(ge=0, le=2**31 - 1, strict=True)]
+"""Units of a layer; zero means that there is none."""
+
+Sizes = Annotated[list[Size], BeforeValidator(lambda value: [value] if isinstance(value, int) else value)]
 """Sizes of layers; one number stands for one layer."""
 
 
@@ -64,6 +67,8 @@ class SamplerConfig(_Section):
     centred: bool | None = None
     offset_rate: Annotated[float, Field(ge=0, le=1)] | None = None
     burn_in: Whole | None = None
+    inference: str | None = None
+    inference_sweeps: Count | None = None
 
 
 class TrainConfig(_Section):
@@ -108,6 +113,11 @@ def read_settings(settings: Mapping[str, Any]) -> RunConfig:
     if config.train.epochs is not None and config.train.updates is not None:
         raise SettingError(
             f"both epochs={config.train.epochs} and updates={config.train.updates} are given; keep one of them"
+        )
+    if config.model.kind == "rbm" and 0 in config.model.hidden:
+        place = config.model.hidden.index(0)
+        raise SettingError(
+            f"model.hidden.{place}=0 cannot be used: an rbm has hidden units; pass e.g. 16, or model.kind='bm'"
         )
     return config
 

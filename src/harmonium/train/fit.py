@@ -14,7 +14,7 @@ import optax
 
 from harmonium.data.base import DataSet
 from harmonium.data.load import as_dataset
-from harmonium.energy.base import AbstractBipartite
+from harmonium.energy.base import AbstractEnergyModel, check_model
 from harmonium.energy.names import describe_model
 from harmonium.errors import HarmoniumWarning, SettingError
 from harmonium.numerics.precision import as_single
@@ -32,7 +32,7 @@ from harmonium.train.storage import DamagedFileError
 
 
 def fit(
-    model: AbstractBipartite,
+    model: AbstractEnergyModel,
     data: Any,
     rule: AbstractRule | None = None,
     *,
@@ -88,8 +88,7 @@ def fit(
     rule = PCD() if rule is None else rule
     if not isinstance(rule, AbstractRule):
         raise SettingError(f"a rule such as hm.PCD() is needed, got {rule!r}")
-    if not isinstance(model, AbstractBipartite):
-        raise SettingError(f"a model such as hm.RBM(64, 16) is needed, got {type(model).__name__}")
+    check_model(model)
     with np.errstate(over="ignore"):
         finite = all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(as_single(model)))
     if not finite:
@@ -130,7 +129,7 @@ def resume(
     updates: SupportsIndex | None = None,
     data: Any = None,
     rule: AbstractRule | None = None,
-    model: AbstractBipartite | None = None,
+    model: AbstractEnergyModel | None = None,
     optimizer: optax.GradientTransformation | None = None,
     reporter: Reporter | None = None,
     ticker: Ticker | None = None,

@@ -20,7 +20,10 @@ from harmonium.errors import FileError, SettingError
 from harmonium.train.plain import plain
 from harmonium.train.storage import harmonium_version, read_tensors, write_tensors
 
-MODELS: dict[str, str] = {"RBM": "harmonium.energy.rbm:RBM"}
+MODELS: dict[str, str] = {
+    "RBM": "harmonium.energy.rbm:RBM",
+    "BoltzmannMachine": "harmonium.energy.boltzmann:BoltzmannMachine",
+}
 """Name in the file, and where the class is found."""
 
 _KIND = "model"

@@ -11,14 +11,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from harmonium.energy.base import AbstractBipartite
+from harmonium.energy.base import AbstractEnergyModel
 from harmonium.evaluate.estimate import Estimate
-from harmonium.evaluate.exact import exact_log_partition, plan_enumeration, unnormalised_log_probability
+from harmonium.evaluate.exact import (
+    exact_log_partition,
+    likelihood_operations,
+    unnormalised_log_probability,
+)
 from harmonium.evaluate.likelihood import mean_over_rows
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.random import Noise, update_words
 from harmonium.rules.base import AbstractRule
-from harmonium.rules.contrastive import weighted_mean
+from harmonium.rules.centring import weighted_mean
 from harmonium.train.state import TrainState
 from harmonium.typing import Configuration
 
@@ -117,17 +121,19 @@ class Monitor:
             "free_energy_gap": health.free_energy_gap,
             "proxy_reconstruction_error": health.reconstruction_error,
             "weight_rms": health.weight_rms,
-            "hidden_mean": health.hidden_mean,
         }
+        if not math.isnan(health.hidden_mean):
+            record["hidden_mean"] = health.hidden_mean
         for split, estimate in self.likelihoods(state.model).items():
             record[f"log_likelihood_{split}"] = estimate.value
             record[f"log_likelihood_{split}_row_stderr"] = estimate.row_stderr
             record["log_likelihood_kind"] = str(estimate.kind)
         return record
 
-    def likelihoods(self, model: AbstractBipartite) -> dict[str, Estimate]:
+    def likelihoods(self, model: AbstractEnergyModel) -> dict[str, Estimate]:
         """Exact mean log-likelihoods of the scored rows by split; empty when they would cost too much."""
-        if plan_enumeration(model).operations > EXACT_OPERATIONS:
+        scored = sum(len(rows) for rows, _ in self.scored.values())
+        if likelihood_operations(model, scored) > EXACT_OPERATIONS:
             return {}
         partition = exact_log_partition(model)
         return {
@@ -142,7 +148,7 @@ def _health_program():
 
 
 def _signs(
-    model: AbstractBipartite,
+    model: AbstractEnergyModel,
     chains: Configuration | None,
     probe: Float[Array, "rows n"],
     weight: Float[Array, " rows"] | None,
@@ -155,7 +161,7 @@ def _signs(
     reconstructed = model.sweep(noise.at(1), held)
     samples, sample_weight = (reconstructed, weight) if chains is None else (chains, None)
     data_energy, model_energy = (
-        weighted_mean(model.marginal_energy(0, tuple(layers[index] for index in model.sides[0])), counts)
+        weighted_mean(model.chain_energy(layers), counts)
         for layers, counts in ((held, weight), (samples, sample_weight))
     )
     finite = jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves((model, chains))]).all()
@@ -165,5 +171,14 @@ def _signs(
         data_energy - model_energy,
         weighted_mean(jnp.sum((reconstructed[0] - probe) ** 2, axis=-1), weight),
         jnp.sqrt(jnp.mean(weights**2)),
-        jnp.mean(weighted_mean(model.units[1].mean(model.field(1, held)), weight)),
+        _hidden_mean(model, held, weight),
     )
+
+
+def _hidden_mean(
+    model: AbstractEnergyModel, held: Configuration, weight: Float[Array, " rows"] | None
+) -> Float[Array, ""]:
+    """Mean of the first hidden layer with the data clamped; not a number where there is none."""
+    if len(model.units) == 1:
+        return jnp.full((), jnp.nan)
+    return jnp.mean(weighted_mean(model.units[1].mean(model.field(1, held)), weight))

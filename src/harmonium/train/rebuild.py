@@ -10,7 +10,7 @@ from typing import Any
 from harmonium.data.base import DataSet
 from harmonium.data.load import as_dataset, from_source
 from harmonium.energy import names as models
-from harmonium.energy.base import AbstractBipartite
+from harmonium.energy.base import AbstractEnergyModel
 from harmonium.errors import DataError, FileError, SettingError
 from harmonium.rules import names as rules
 from harmonium.rules.base import AbstractRule
@@ -59,7 +59,7 @@ def load_run(path: str | os.PathLike[str]) -> Run:
     )
 
 
-def model(config: RunConfig, data: DataSet) -> AbstractBipartite:
+def model(config: RunConfig, data: DataSet) -> AbstractEnergyModel:
     """The model that settings describe, before any training."""
     settings = config.model
     if settings.kind == CUSTOM:

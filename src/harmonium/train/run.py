@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harmonium.energy.base import AbstractBipartite
+from harmonium.energy.base import AbstractEnergyModel
 from harmonium.errors import MissingExtraError
 from harmonium.train.state import TrainState
 
@@ -51,7 +51,7 @@ class Run:
     Run of 100 updates
     """
 
-    model: AbstractBipartite
+    model: AbstractEnergyModel
     history: History
     path: Path | None
     state: TrainState | None

@@ -15,7 +15,7 @@ from jaxtyping import Array
 from harmonium.data.base import DataSet
 from harmonium.data.binarization import draw_binary
 from harmonium.data.support import encode
-from harmonium.energy.base import AbstractBipartite
+from harmonium.energy.base import AbstractEnergyModel
 from harmonium.errors import SettingError
 from harmonium.evaluate.likelihood import visible_rows
 from harmonium.numerics.compile import compile_function
@@ -59,7 +59,7 @@ class Setup(NamedTuple):
 
 
 def prepare(
-    model: AbstractBipartite,
+    model: AbstractEnergyModel,
     data: DataSet,
     rule: AbstractRule,
     settings: TrainConfig,
@@ -144,7 +144,7 @@ def prepare(
     return Setup(trainer, state, feed, order, Monitor(rule, probe, held_out, weight))
 
 
-def _first_rule_state(rule: AbstractRule, key: Array, model: AbstractBipartite, batch: Batch) -> Any:
+def _first_rule_state(rule: AbstractRule, key: Array, model: AbstractEnergyModel, batch: Batch) -> Any:
     arrays, settings = eqx.partition(rule, eqx.is_array)
     return _init_program()(settings, arrays, key, model, batch)
 
@@ -157,7 +157,7 @@ def _init_program():
     return compile_function(program, static_argnums=0)
 
 
-def biases_from_data(model: AbstractBipartite, mean: np.ndarray, count: int) -> AbstractBipartite:
+def biases_from_data(model: AbstractEnergyModel, mean: np.ndarray, count: int) -> AbstractEnergyModel:
     """Start a fresh model at the data's marginals.
 
     Only a model all of whose biases are exactly zero counts as fresh; any other is returned as it is. Visible biases
@@ -181,7 +181,7 @@ def _field_of_mean(units: AbstractUnits, mean: np.ndarray) -> np.ndarray:
     return np.asarray(units.field_of_mean(jnp.asarray(mean)))
 
 
-def chunk_length(model: AbstractBipartite, batch_size: int, updates: int) -> int:
+def chunk_length(model: AbstractEnergyModel, batch_size: int, updates: int) -> int:
     """Updates per compiled call: enough work to hide the host, few enough to report about twenty times a run.
 
     A function of sizes alone, never of the clock, so that a run is the same on a faster machine.

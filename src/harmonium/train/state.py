@@ -7,7 +7,7 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array, Float, Int, Key
 
-from harmonium.energy.base import AbstractBipartite
+from harmonium.energy.base import AbstractEnergyModel
 
 
 class TrainState(eqx.Module):
@@ -24,7 +24,7 @@ class TrainState(eqx.Module):
     The data cursor is not stored: the order of rows is a function of the key and the index.
     """
 
-    model: AbstractBipartite
+    model: AbstractEnergyModel
     optimizer_state: Any
     rule_state: Any
     index: Int[Array, ""]

@@ -24,16 +24,12 @@ class AbstractUnits(eqx.Module):
 
     Every method acts on the last axis and broadcasts over the leading ones. To add a kind of unit, subclass this in a
     file of its own, implement every abstract method, and add one row to ``tests/contracts/cases.py``.
-
-    ``support`` lists the values of a unit in rising order. ``softplus_form`` holds the numbers :math:`s` and :math:`t`
-    of a cumulant :math:`A(f) = \log(1 + e^{s f}) + t f`, by which exact sums are fast; None for any other cumulant.
     """
 
     bias: eqx.AbstractVar[Float[Array, " n"]]
 
     kind: eqx.AbstractClassVar[str]
     support: eqx.AbstractClassVar[tuple[float, ...]]
-    softplus_form: eqx.AbstractClassVar[tuple[float, float] | None]
 
     @abstractmethod
     def __init__(self, size: SupportsIndex | None = None, *, bias: ArrayLike | None = None):

@@ -27,7 +27,6 @@ class Bernoulli(AbstractLinearUnits):
 
     kind: ClassVar[str] = "bernoulli"
     support: ClassVar[tuple[float, ...]] = (0.0, 1.0)
-    softplus_form: ClassVar[tuple[float, float] | None] = (1.0, 0.0)
 
     def __init__(self, size: SupportsIndex | None = None, *, bias: ArrayLike | None = None):
         self.bias = starting_bias(size, bias, "Bernoulli")

@@ -27,7 +27,6 @@ class Spin(AbstractLinearUnits):
 
     kind: ClassVar[str] = "spin"
     support: ClassVar[tuple[float, ...]] = (-1.0, 1.0)
-    softplus_form: ClassVar[tuple[float, float] | None] = (2.0, -1.0)
 
     def __init__(self, size: SupportsIndex | None = None, *, bias: ArrayLike | None = None):
         self.bias = starting_bias(size, bias, "Spin")

@@ -1,0 +1,49 @@
+"""The arrays that models are made of: checked as they come from outside, or drawn for a new model."""
+
+from __future__ import annotations
+
+from typing import SupportsIndex
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
+
+from harmonium.errors import SettingError
+from harmonium.numerics.whole import is_number, seed_number
+
+INITIAL_WEIGHT_SCALE = 0.01
+"""Standard deviation of the weights of a new machine."""
+
+
+def starting_weights(shape: tuple[int, ...], seed: SupportsIndex, weight_scale: float) -> Float[Array, "..."]:
+    """``weight_scale`` times standard normal numbers of ``seed``, in float32.
+
+    Raises `SettingError` for a seed or a scale out of range.
+    """
+    if not is_number(weight_scale) or not 0 <= weight_scale < float("inf"):
+        raise SettingError(
+            f"weight_scale must be a finite number of at least 0, got {weight_scale!r}; pass e.g. 0.01"
+        )
+    return weight_scale * jax.random.normal(jax.random.key(seed_number(seed)), shape, jnp.float32)
+
+
+def as_parameter(values: ArrayLike, name: str, axes: int) -> np.ndarray:
+    """An array of finite real numbers with so many axes; floats keep their dtype, whole numbers become float32.
+
+    Raises `SettingError` for anything else.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiub":
+        raise SettingError(f"{name} must hold real numbers, got dtype {array.dtype}; pass a float array")
+    if array.ndim != axes or array.size == 0:
+        raise SettingError(
+            f"{name} must have {axes} axes and at least one entry, got shape {array.shape}; reshape it"
+        )
+    array = array if array.dtype.kind == "f" else array.astype(np.float32)
+    if not np.all(np.isfinite(array)):
+        raise SettingError(
+            f"{name} holds a number that is not finite; clean the array before building a model"
+        )
+    return array
