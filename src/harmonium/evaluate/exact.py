@@ -35,9 +35,9 @@ class EnumerationPlan(NamedTuple):
 def plan_enumeration(model: AbstractEnergyModel) -> EnumerationPlan:
     """The cheaper side of a model with two-valued units, its bits, and the operation count of a full sum.
 
-    One state costs a multiply-add per pair of units across the sides and some twenty operations per softplus; by halves,
-    where these are open, a few operations per unit that is summed out. Of a model without sides the units that are not
-    independent given the rest are enumerated; see `harmonium.energy.base.AbstractEnergyModel.split`.
+    One state costs a multiply-add per pair of units across the sides and some twenty operations per softplus; by
+    halves, where these are open, a few operations per unit that is summed out. Of a model without sides the units that
+    are not independent given the rest are enumerated; see `harmonium.energy.base.AbstractEnergyModel.split`.
     """
     by_halves = can_halve(model)
     if not isinstance(model, AbstractBipartite):

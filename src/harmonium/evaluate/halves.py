@@ -87,7 +87,7 @@ def split_in_halves(model: AbstractEnergyModel) -> Halves:
         all_values.append(values)
     between = coupling[np.ix_(*halves)]
     ties = (all_values[0] @ between, all_values[1]) if between.any() else None
-    return Halves(*tables, ties)
+    return Halves(tables[0], tables[1], tables[2], tables[3], ties)
 
 
 def _parted(split: Split) -> tuple[np.ndarray, np.ndarray]:

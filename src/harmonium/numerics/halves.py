@@ -26,9 +26,9 @@ def log_sum_exp_over_halves(
     second_field: Float[Array, "second n"],
     ties: tuple[Float[Array, "first k"], Float[Array, "second k"]] | None = None,
 ) -> Float[Array, ""]:
-    r"""Logarithm of :math:`\sum_{a, b} e^{\alpha_a + \beta_b + s_a^\top t_b} \prod_j (1 + e^{x_{aj} + y_{bj}})`, in float64.
+    r"""Logarithm of :math:`\sum_{a, b} e^{\alpha_a + \beta_b + s_a^\top t_b} \prod_j (1 + e^{x_{aj} + y_{bj}})`.
 
-    ``ties`` are the vectors :math:`s` and :math:`t` where the two halves have energies in common.
+    In float64. ``ties`` are the vectors :math:`s` and :math:`t`, for halves that have energies in common.
 
     Exponentials are taken of the halves alone: with :math:`e^{x + y} = e^x e^y` a state costs two operations a factor
     and one logarithm in all. Every factor is first divided by the middle of its range over all states (in the
