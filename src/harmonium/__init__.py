@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 _PUBLIC = {
     "RBM": "harmonium.energy.rbm",
+    "Ensemble": "harmonium.energy.ensemble",
     "Bernoulli": "harmonium.units.bernoulli",
     "Spin": "harmonium.units.spin",
     "CD": "harmonium.rules.contrastive",
     "PCD": "harmonium.rules.contrastive",
     "fit": "harmonium.train.fit",
     "resume": "harmonium.train.fit",
+    "member_seed": "harmonium.train.ensemble",
     "load_run": "harmonium.train.rebuild",
     "Run": "harmonium.train.run",
     "save": "harmonium.train.model_file",
@@ -38,6 +40,7 @@ __all__ = list(_PUBLIC)  # pyright: ignore[reportUnsupportedDunderAll]
 if TYPE_CHECKING:
     from harmonium.data.base import DataSet as DataSet
     from harmonium.data.load import load_data as load_data
+    from harmonium.energy.ensemble import Ensemble as Ensemble
     from harmonium.energy.rbm import RBM as RBM
     from harmonium.errors import HarmoniumError as HarmoniumError
     from harmonium.errors import HarmoniumWarning as HarmoniumWarning
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
     from harmonium.rules.contrastive import CD as CD
     from harmonium.rules.contrastive import PCD as PCD
     from harmonium.samplers.sample import sample as sample
+    from harmonium.train.ensemble import member_seed as member_seed
     from harmonium.train.fit import fit as fit
     from harmonium.train.fit import resume as resume
     from harmonium.train.model_file import load as load
