@@ -9,6 +9,7 @@ import pytest
 
 import harmonium as hm
 from harmonium.errors import SettingError
+from tests.train.killing import remains
 from tests.train.runs import ROWS, UPDATES, assert_same, bits, interrupted, interrupting_after, train
 
 RULES = {"pcd": hm.PCD(chains=16), "cd": hm.CD(2), "plain": hm.PCD(steps=2, chains=9, centred=False)}
@@ -52,3 +53,127 @@ def test_every_member_is_the_run_alone_with_its_seed(rule: str, settings: dict[s
             np.testing.assert_allclose(found[number], wanted, atol=2e-6)
     weights = [member.parameters()["weights"] for member in run.model]
     assert all(np.abs(weights[one] - weights[other]).max() > 1e-3 for one, other in ((0, 1), (0, 2), (1, 2)))
+
+
+# --------------------------------------------------------------------------------------------- how members begin
+
+
+def test_members_of_a_fresh_model_have_weights_of_their_own():
+    """Member 0 is the given model; the others have its law: same size on average, unlike each other."""
+    model = hm.RBM(40, 30, seed=1, weight_scale=0.05)
+    data = np.random.default_rng(0).integers(0, 2, (20, 40))
+    settings: dict[str, Any] = {"updates": 1, "learning_rate": 0.0, "initialize": False, "seed": 3}
+    run = hm.fit(model, data, hm.PCD(chains=4, centred=False), members=4, **settings)
+    weights = [member.parameters()["weights"] for member in run.model]
+    np.testing.assert_array_equal(weights[0], model.parameters()["weights"])
+    scale = float(np.sqrt(np.mean(np.square(weights[0], dtype=np.float64))))
+    for number in (1, 2, 3):
+        drawn = hm.RBM(40, 30, seed=hm.member_seed(3, number), weight_scale=scale)
+        np.testing.assert_array_equal(weights[number], drawn.parameters()["weights"])
+    correlation = np.corrcoef([weight.ravel() for weight in weights])
+    # 1200 weights: six correlations of a standard deviation of 0.029 each.
+    assert np.abs(correlation - np.eye(4)).max() < 6 * 0.029
+
+
+def test_members_of_a_trained_model_start_equal():
+    trained = train(None, updates=1).model
+    settings: dict[str, Any] = {"rule": hm.PCD(chains=4, centred=False), "members": 3, "updates": 1}
+    run = train(None, model=trained, learning_rate=0.0, **settings)
+    for member in run.model:
+        for found, wanted in zip(jax.tree.leaves(member), jax.tree.leaves(trained), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+    assert run.state is not None
+    chains = np.asarray(run.state.rule_state.sampler.particles[0])
+    assert (chains[0] != chains[1]).any()
+    assert (chains[1] != chains[2]).any()
+
+
+def test_one_member_is_a_model_and_no_ensemble():
+    """Bit for bit the run without members, and the same compiled program."""
+    alone, one = train(None), train(None, members=1)
+    assert isinstance(one.model, hm.RBM)
+    assert_same(one, alone)
+    assert one.state is not None
+    assert one.state.key.ndim == 0
+
+
+def test_no_two_members_have_the_same_seed():
+    seeds = {hm.member_seed(seed, member) for seed in range(20) for member in range(500)}
+    assert len(seeds) == 20 * 500
+    assert hm.member_seed(7, 0) == 7
+    assert hm.member_seed(2**62, 0) == 2**62
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"members": 0}, "members=0"),
+        ({"model": of_seeds(1, 2), "members": 3}, "members=3 .* ensemble given has 2"),
+        ({"model": of_seeds(1)}, "one member is trained as a model"),
+    ],
+)
+def test_what_is_no_ensemble_is_refused(changes: dict[str, Any], message: str):
+    with pytest.raises(SettingError, match=message):
+        train(None, **changes)
+
+
+# ------------------------------------------------------------------------------------------ what a run of them says
+
+
+def test_reports_hold_the_median_and_the_band_of_the_members():
+    run = train(None, model=of_seeds(*range(21)), learning_rate=0.3)
+    last = run.history[-1]
+    scores = sorted(hm.log_likelihood(member, ROWS).value for member in run.model)
+    # Of 21 members one lies beyond either end of the band.
+    wanted = {"": scores[10], "_low": scores[1], "_high": scores[-2]}
+    for ending, value in wanted.items():
+        assert last[f"log_likelihood_train{ending}"] == pytest.approx(value, abs=1e-12)
+    assert (last["members"], last["index"], last["log_likelihood_kind"]) == (21, UPDATES, "exact")
+    assert last["weight_rms_low"] < last["weight_rms"] < last["weight_rms_high"]
+    assert "log_likelihood_train_row_stderr_low" not in last
+
+
+# ----------------------------------------------------------------------------------------------------- interruptions
+
+
+@pytest.mark.parametrize("index", [0, 200, 400])
+def test_interrupted_and_gone_on_with_it_is_the_unbroken_run(tmp_path: Path, index: int):
+    expected = train(tmp_path / "whole", members=3, momentum=0.5)
+    interrupted(tmp_path / "run", index, members=3, momentum=0.5)
+    assert not hm.load_run(tmp_path / "run").finished
+    assert_same(hm.resume(tmp_path / "run"), expected)
+    assert remains(tmp_path / "run") == remains(tmp_path / "whole")
+    again = hm.load_run(tmp_path / "run")
+    assert again.finished
+    assert bits(again.model) == bits(expected.model)
+    assert again.history == expected.history
+
+
+def test_a_finished_run_goes_further_with_all_its_members(tmp_path: Path):
+    train(tmp_path / "whole", members=3)
+    expected = hm.resume(tmp_path / "whole", updates=250)
+    train(tmp_path / "run", members=3)
+    with pytest.raises(KeyboardInterrupt):
+        hm.resume(tmp_path / "run", updates=250, reporter=interrupting_after(600))
+    assert_same(hm.resume(tmp_path / "run"), expected)
+    assert expected.history[-1]["index"] == UPDATES + 250
+
+
+def test_members_given_in_python_are_gone_on_with_from_the_checkpoint(tmp_path: Path):
+    start = of_seeds(5, 6, 7)
+    expected = train(None, model=start)
+    interrupted(tmp_path / "run", 200, model=start)
+    assert_same(hm.resume(tmp_path / "run"), expected)
+
+
+# ------------------------------------------------------------------------------------------------------ divergence
+
+FRAGILE = 1
+"""The member whose weights are so large that it diverges at a rate which does the others no harm."""
+
+
+def one_fragile() -> hm.Ensemble:
+    models = [hm.RBM(6, 4, seed=seed) for seed in (1, 2, 3)]
+    arrays = models[FRAGILE].parameters()
+    models[FRAGILE] = hm.RBM.from_arrays(**{**arrays, "visible_bias": np.full(6, -60.0, np.float32)})
+    return hm.Ensemble.of(models)

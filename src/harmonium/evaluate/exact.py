@@ -86,7 +86,7 @@ def _minus_marginal_energy(model: AbstractBipartite, rows: np.ndarray) -> np.nda
 
 @cache
 def _log_partition_program():
-    return compile_function(log_partition_of, static_argnames=("side",))
+    return compile_function(_sum_states, static_argnames=("side",))
 
 
 @cache
@@ -94,8 +94,7 @@ def _marginal_program():
     return compile_function(lambda model, rows: -model.marginal_energy(0, (rows,)))
 
 
-def log_partition_of(model: AbstractBipartite, side: int) -> Float[Array, ""]:
-    """The log partition function over the states of a side, inside a compiled program."""
+def _sum_states(model: AbstractBipartite, side: int) -> Float[Array, ""]:
     layers = [model.units[index] for index in model.sides[side]]
     bits = sum(units.size for units in layers)
     edges = np.cumsum([0, *(units.size for units in layers)])

@@ -19,7 +19,7 @@ from harmonium.errors import FileError
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.precision import as_single
 from harmonium.train.checkpoint import Checkpoints
-from harmonium.train.ensemble import chosen, run_members
+from harmonium.train.ensemble import CURE, chosen, reason_of, run_members, stopped_members
 from harmonium.train.folder import RunFolder
 from harmonium.train.interrupts import patient_interrupts
 from harmonium.train.loop import Trainer
@@ -38,8 +38,6 @@ Ticker = Callable[[int, int], None]
 Folder = TypeVar("Folder", RunFolder, None, RunFolder | None)
 
 _MOST_HALVINGS = 30
-
-_CURE = "the model of before is kept: train with a smaller learning rate or on_divergence='halve'"
 
 
 class Drive:
@@ -190,7 +188,7 @@ class Drive:
             for member, fault in faults.items()
         }
         if scale.ndim == 0:
-            self.fault = f"{words[0]}; {_CURE}"
+            self.fault = f"{words[0]}; {CURE}"
             return None
         if not np.any((scale > 0) & ~hit):
             self.stopped |= words
@@ -229,21 +227,6 @@ class Drive:
     def _tell(self, record: dict[str, Any], timing: dict[str, Any]) -> None:
         if self.reporter is not None:
             self.reporter({**record, "horizon": int(self.state.horizon)}, timing)
-
-
-def stopped_members(history: History) -> dict[int, str]:
-    """The members that the guard has stopped, and why, as the last record of a run says."""
-    stopped = history[-1].get("stopped", {}) if history else {}
-    return {int(member): words for member, words in stopped.items()}
-
-
-def reason_of(stopped: dict[int, str], members: int) -> str:
-    """Why a run with stopped members is not to be trusted as a whole; "" when there are none."""
-    if not stopped:
-        return ""
-    first, words = min(stopped.items())
-    others = f" and {len(stopped) - 1} more" if len(stopped) > 1 else ""
-    return f"{len(stopped)} of {members} members were stopped, member {first}{others}: {words}; {_CURE}"
 
 
 def _holds(folder: RunFolder, model: Any, about: dict[str, Any]) -> bool:

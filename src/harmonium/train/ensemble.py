@@ -18,7 +18,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int
 
-from harmonium.energy.base import AbstractBipartite
+from harmonium.energy.base import AbstractEnergyModel
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.random import key_words
 from harmonium.numerics.whole import seed_number, whole_number
@@ -27,6 +27,9 @@ from harmonium.train.feed import Feed, Order
 from harmonium.train.loop import Trainer
 from harmonium.train.state import TrainState
 from harmonium.typing import Batch
+
+CURE = "the model of before is kept: train with a smaller learning rate or on_divergence='halve'"
+"""What to do about a run that the divergence guard has stopped."""
 
 _PARTS = ("model", "optimizer_state", "rule_state", "key", "rate_scale")
 """The parts of a `TrainState` that members have of their own."""
@@ -114,7 +117,7 @@ def first_member_states(
     rule: AbstractRule,
     optimizer: optax.GradientTransformation,
     keys: Array,
-    model: AbstractBipartite,
+    model: AbstractEnergyModel,
     batch: Batch,
 ) -> tuple[Any, Any]:
     """The states of optimiser and rule before the first update, with a member axis, from one compiled call."""
@@ -133,3 +136,18 @@ def _init_program():
         return jax.vmap(one)(keys, model)
 
     return compile_function(program, static_argnums=(0, 1))
+
+
+def stopped_members(history: list[dict[str, Any]]) -> dict[int, str]:
+    """The members that the guard has stopped, and why, as the last record of a run says."""
+    stopped = history[-1].get("stopped", {}) if history else {}
+    return {int(member): words for member, words in stopped.items()}
+
+
+def reason_of(stopped: dict[int, str], members: int) -> str:
+    """Why a run with stopped members is not to be trusted as a whole; "" when there are none."""
+    if not stopped:
+        return ""
+    first, words = min(stopped.items())
+    others = f" and {len(stopped) - 1} more" if len(stopped) > 1 else ""
+    return f"{len(stopped)} of {members} members were stopped, member {first}{others}: {words}; {CURE}"

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from harmonium.energy.base import AbstractBipartite
+from harmonium.energy.base import AbstractEnergyModel
 from harmonium.evaluate.ensemble import band, exact_log_partitions, unnormalised_log_probabilities
 from harmonium.evaluate.estimate import Estimate
 from harmonium.evaluate.exact import plan_enumeration
@@ -63,7 +63,7 @@ class EnsembleMonitor:
         faults = {member: fault for member, fault in found.items() if fault is not None}
         return {**summary_of(list(lines.values())), "members": len(lines)}, faults
 
-    def likelihoods(self, stacked: AbstractBipartite) -> list[dict[str, Estimate]]:
+    def likelihoods(self, stacked: AbstractEnergyModel) -> list[dict[str, Estimate]]:
         """`Monitor.likelihoods` of every member; empty ones when a single one would cost too much."""
         members = len(jax.tree.leaves(stacked)[0])
         first = jax.tree.map(lambda leaf: leaf[0], stacked)

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Num
+from jaxtyping import Array, Float, Int, Num, UInt32
 
 from harmonium.numerics.random import BEYOND_UPDATES, Noise, uniform
 from harmonium.typing import Batch, Words
@@ -20,12 +20,12 @@ class Feed(eqx.Module):
 
     Binary rows stay uint8 (spins int8) and become floats in the loop. With ``binarize_words`` the rows are grey
     levels in [0, 1] and are drawn to one of the two values of ``support`` anew in every epoch, from noise addressed
-    by (entry, epoch).
+    by (entry, epoch). In the feed of an ensemble these words have a member axis.
     """
 
     rows: Num[Array, "count n"]
     weight: Float[Array, " count"] | None
-    binarize_words: Words | None
+    binarize_words: UInt32[Array, "*members 2"] | None
     support: tuple[float, ...] = eqx.field(static=True, default=(0.0, 1.0))
 
     def batch(

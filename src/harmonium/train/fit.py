@@ -25,7 +25,8 @@ from harmonium.rules.contrastive import PCD
 from harmonium.rules.names import describe_rule
 from harmonium.train import rebuild
 from harmonium.train.config import RunConfig, read_settings
-from harmonium.train.drive import Drive, Reporter, Ticker, reason_of, released
+from harmonium.train.drive import Drive, Reporter, Ticker, released
+from harmonium.train.ensemble import reason_of
 from harmonium.train.folder import RunFolder
 from harmonium.train.run import History, Run
 from harmonium.train.setup import Setup, prepare

@@ -20,7 +20,7 @@ from harmonium.numerics.precision import as_single
 from harmonium.rules import names as rules
 from harmonium.rules.base import AbstractRule
 from harmonium.train.config import RunConfig, read_settings
-from harmonium.train.ensemble import member_seed
+from harmonium.train.ensemble import member_seed, reason_of
 from harmonium.train.folder import RunFolder
 from harmonium.train.model_file import load_described
 from harmonium.train.run import History, Run
@@ -52,6 +52,10 @@ def load_run(path: str | os.PathLike[str]) -> Run:
     model, about = load_described(folder.model_path)
     updates = about.get("updates", math.inf)  # a file that hm.save put there says nothing of a run
     fault = about.get("fault", "")
+    reason = fault
+    if isinstance(model, Ensemble) and not fault:
+        stopped = {member: words for member, words in enumerate(model.faults) if words}
+        reason = reason_of(stopped, len(model))
     return Run(
         model=model,
         # A run that is still going on, or was killed, has told more than it has saved.
@@ -59,8 +63,8 @@ def load_run(path: str | os.PathLike[str]) -> Run:
         path=Path(path),
         state=None,
         finished=bool(fault) or updates >= about.get("horizon", 0),
-        reliable=not fault,
-        reason=fault,
+        reliable=not reason,
+        reason=reason,
         config=config.to_dict(),
     )
 
