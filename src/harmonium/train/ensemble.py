@@ -58,7 +58,7 @@ def run_members(
     trainer: Trainer,
     state: TrainState,
     feed: Feed,
-    order: Int[Array, "members chunk batch"],
+    order: Int[Array, "*members chunk batch"],
     real: Float[Array, "chunk batch"] | None,
     epochs: Int[Array, " chunk"],
     count: Int[Array, ""],
@@ -73,7 +73,8 @@ def run_members(
         after, _ = trainer.run_chunk(_with(state, own), fed, order, real, epochs, count, unit)
         return _own(after), after.index
 
-    mapped = jax.vmap(one, in_axes=(0, None if feed.binarize_words is None else 0, 0, 0), out_axes=(0, None))
+    words, own_order = None if feed.binarize_words is None else 0, 0 if order.ndim == 3 else None
+    mapped = jax.vmap(one, in_axes=(0, words, own_order, 0), out_axes=(0, None))
     own, index = mapped(_own(state), feed.binarize_words, order, unit)
     return chosen(state.rate_scale > 0, _with(state, {**own, "index": index}), state)
 
@@ -108,7 +109,12 @@ class Orders:
         self.per_epoch = self.members[0].per_epoch
 
     def rows(self, first: int, updates: int) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-        """Row numbers ``(members, updates, batch)``; padding and epochs, which are those of every member."""
+        """Row numbers ``(members, updates, batch)``; padding and epochs, which are those of every member.
+
+        Where a batch is the whole data, members have no order of their own: ``(updates, batch)``.
+        """
+        if self.per_epoch == 1:
+            return self.members[0].rows(first, updates)
         found = [order.rows(first, updates) for order in self.members]
         return np.stack([order for order, _, _ in found]), found[0][1], found[0][2]
 
