@@ -70,4 +70,6 @@ def _words(config: RunConfig, data: DataSet) -> str:
     chains = f" with {values['chains']} chains" if "chains" in values else ""
     sizes = " x ".join(str(size) for size in (data.width, *config.model.hidden))
     rows = "1 row" if len(data.train) == 1 else f"{len(data.train)} rows"
-    return f"an {config.model.kind} {sizes} on {data.name} ({rows}) by {values['name']}-{values['steps']}{chains}"
+    members = config.train.members or 1
+    whose = f"an {config.model.kind}" if members == 1 else f"an ensemble of {members} {config.model.kind}s"
+    return f"{whose} {sizes} on {data.name} ({rows}) by {values['name']}-{values['steps']}{chains}"

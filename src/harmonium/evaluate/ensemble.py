@@ -24,7 +24,7 @@ BAND = 0.05
 
 _ROWS = 4096
 
-_BITS_OF_ONE_CALL = 11
+_BITS_OF_ONE_CALL = 13
 """Most bits that are enumerated for all members in one compiled call; beyond, one sum is longer than a call takes."""
 
 

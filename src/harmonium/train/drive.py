@@ -202,7 +202,9 @@ class Drive:
         """What is to be said of a state, and the faults that it shows."""
         rate = self.setup.trainer.schedule.rate(state.index, state.start, state.horizon) * state.rate_scale
         epoch = int(state.index) / self.setup.order.per_epoch
-        record, faults = self.setup.monitor.report(state, health, np.asarray(rate), epoch)
+        index, apart = int(state.index), int(state.chunk) * chunks_per_report(state)
+        number = None if index == int(state.horizon) else index // apart
+        record, faults = self.setup.monitor.report(state, health, np.asarray(rate), epoch, number)
         if self.stopped:
             record["stopped"] = {str(member): words for member, words in sorted(self.stopped.items())}
         return record, faults

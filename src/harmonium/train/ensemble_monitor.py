@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import Any
 
@@ -49,10 +50,13 @@ class EnsembleMonitor:
         return {member: fault for member, fault in found.items() if fault is not None}
 
     def report(
-        self, state: TrainState, healths: list[Health], rates: np.ndarray, epoch: float
+        self, state: TrainState, healths: list[Health], rates: np.ndarray, epoch: float, number: int | None
     ) -> tuple[dict[str, Any], dict[int, str]]:
-        """One line of metrics for the members that are in training, and the faults that theirs show."""
-        likelihoods = self.likelihoods(state.model)
+        """One line of metrics for the members that are in training, and the faults that theirs show.
+
+        ``number`` counts the reports of a run from 0, and is None for its last: see `likelihoods`.
+        """
+        likelihoods = self.likelihoods(state.model, number)
         lines = {
             member: self.monitor.line(
                 state, healths[member], float(rates[member]), epoch, likelihoods[member]
@@ -63,11 +67,16 @@ class EnsembleMonitor:
         faults = {member: fault for member, fault in found.items() if fault is not None}
         return {**summary_of(list(lines.values())), "members": len(lines)}, faults
 
-    def likelihoods(self, stacked: AbstractEnergyModel) -> list[dict[str, Estimate]]:
-        """`Monitor.likelihoods` of every member; empty ones when a single one would cost too much."""
+    def likelihoods(self, stacked: AbstractEnergyModel, number: int | None) -> list[dict[str, Estimate]]:
+        """`Monitor.likelihoods` of every member; empty ones when a single one would cost too much.
+
+        Where all members together cost more than one model may, only every so-many-th report of a run has them, so
+        that on average none costs more, and its first and its last.
+        """
         members = len(jax.tree.leaves(stacked)[0])
-        first = jax.tree.map(lambda leaf: leaf[0], stacked)
-        if plan_enumeration(first).operations > EXACT_OPERATIONS:
+        operations = plan_enumeration(jax.tree.map(lambda leaf: leaf[0], stacked)).operations
+        apart = math.ceil(members * operations / EXACT_OPERATIONS)
+        if operations > EXACT_OPERATIONS or (number is not None and number % apart):
             return [{} for _ in range(members)]
         partitions = exact_log_partitions(stacked)
         scores = {

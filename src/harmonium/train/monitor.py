@@ -90,7 +90,7 @@ class Monitor:
         return {} if fault is None else {0: fault}
 
     def report(
-        self, state: TrainState, health: Health, rate: np.ndarray, epoch: float
+        self, state: TrainState, health: Health, rate: np.ndarray, epoch: float, _number: int | None
     ) -> tuple[dict[str, Any], dict[int, str]]:
         """One line of metrics, and the fault that it shows."""
         record = self.record(state, health, float(rate), epoch)
