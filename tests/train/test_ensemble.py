@@ -4,11 +4,19 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import harmonium as hm
 from harmonium.errors import SettingError
+from harmonium.evaluate.exact import plan_enumeration
+from harmonium.rules.base import AbstractRule
+from harmonium.train import drive
+from harmonium.train.config import TrainConfig
+from harmonium.train.ensemble import run_members
+from harmonium.train.setup import prepare
+from harmonium.typing import Step
 from tests.train.killing import remains
 from tests.train.runs import ROWS, UPDATES, assert_same, bits, interrupted, interrupting_after, train
 
@@ -177,3 +185,153 @@ def one_fragile() -> hm.Ensemble:
     arrays = models[FRAGILE].parameters()
     models[FRAGILE] = hm.RBM.from_arrays(**{**arrays, "visible_bias": np.full(6, -60.0, np.float32)})
     return hm.Ensemble.of(models)
+
+
+def test_a_member_that_diverges_is_stopped_and_the_others_go_on(tmp_path: Path):
+    """The others end where they end alone, bit for bit; the stopped one is what it was, and everything says so."""
+    start, settings = one_fragile(), {"learning_rate": 0.3}
+    with pytest.warns(hm.HarmoniumWarning, match="1 of 3 members were stopped, member 1: diverged between"):
+        run = train(tmp_path / "run", model=start, **settings)
+    assert (run.reliable, run.finished) == (False, True)
+    assert run.model.sound == (0, 2)
+    assert "diverged between updates 0 and 100" in run.model.faults[FRAGILE]
+    for number in (0, 2):
+        alone = train(None, model=start.member(number), **settings, seed=hm.member_seed(3, number))
+        assert bits(run.model.member(number)) == bits(alone.model)
+    assert bits(run.model.member(FRAGILE)) == bits(start.member(FRAGILE))
+    assert run.state is not None
+    np.testing.assert_array_equal(run.state.rate_scale, [1, 0, 1])
+    assert [record["index"] for record in run.history] == [0, 100, 200, 300, 400, 450]
+    assert [record["members"] for record in run.history] == [3, 2, 2, 2, 2, 2]
+    assert run.history[-1]["stopped"].keys() == {str(FRAGILE)}
+    worst = min(hm.log_likelihood(run.model.member(number), ROWS).value for number in (0, 2))
+    assert run.history[-1]["log_likelihood_train_low"] == pytest.approx(worst, abs=1e-12)
+    again = hm.load_run(tmp_path / "run")
+    assert (again.reliable, again.reason, again.finished) == (False, run.reason, True)
+    assert again.model.faults == run.model.faults
+    before = remains(tmp_path / "run")
+    with pytest.warns(hm.HarmoniumWarning, match="1 of 3 members were stopped"):
+        assert_same(hm.resume(tmp_path / "run"), run)
+    assert remains(tmp_path / "run") == before
+
+
+@pytest.mark.parametrize("index", [0, 100, 300])
+def test_a_run_with_a_stopped_member_survives_an_interruption(tmp_path: Path, index: int):
+    with pytest.warns(hm.HarmoniumWarning, match="were stopped"):
+        expected = train(tmp_path / "whole", model=one_fragile(), learning_rate=0.3)
+    interrupted(tmp_path / "run", index, model=one_fragile(), learning_rate=0.3)
+    assert not hm.load_run(tmp_path / "run").finished
+    with pytest.warns(hm.HarmoniumWarning, match="were stopped"):
+        assert_same(hm.resume(tmp_path / "run"), expected)
+    assert remains(tmp_path / "run") == remains(tmp_path / "whole")
+
+
+RISING: dict[str, Any] = {"learning_rate": 0.05, "final_rate": 40.0}
+"""A rate that ruins every member, not all of them in the same chunk."""
+
+
+def test_a_run_ends_when_its_last_member_is_stopped(tmp_path: Path):
+    start = of_seeds(1, 2, 5)
+    with pytest.warns(hm.HarmoniumWarning, match="3 of 3 members were stopped"):
+        run = train(tmp_path / "run", model=start, **RISING)
+    assert run.state is not None
+    ends = []
+    for number in range(3):
+        with pytest.warns(hm.HarmoniumWarning, match="training diverged"):
+            alone = train(None, model=start.member(number), **RISING, seed=hm.member_seed(3, number))
+        assert bits(run.model.member(number)) == bits(alone.model)
+        assert run.model.faults[number] == alone.reason.partition("; the model")[0]
+        assert alone.state is not None
+        ends.append(int(alone.state.index))
+    assert len(set(ends)) > 1
+    assert int(run.state.index) == max(ends) < UPDATES
+    assert run.model.sound == ()
+    with pytest.warns(hm.HarmoniumWarning, match="3 of 3 members were stopped"):
+        assert_same(hm.resume(tmp_path / "run"), run)
+
+
+def test_every_member_halves_its_own_rate():
+    start = of_seeds(1, 2, 5)
+    run = train(None, model=start, **RISING, on_divergence="halve")
+    assert run.reliable
+    assert run.state is not None
+    scales = np.asarray(run.state.rate_scale)
+    assert len(set(scales.tolist())) > 1
+    assert scales.max() < 1
+    for number in range(3):
+        seed = hm.member_seed(3, number)
+        alone = train(None, model=start.member(number), **RISING, on_divergence="halve", seed=seed)
+        assert alone.state is not None
+        assert float(alone.state.rate_scale) == scales[number]
+        assert bits(run.model.member(number)) == bits(alone.model)
+
+
+# -------------------------------------------------------------------------------------------- one map, one program
+
+
+class Recording(AbstractRule):
+    """A rule that branches on a shared coin, and notes how many members a branch is traced for."""
+
+    @classmethod
+    def coin(cls, step: Step) -> jax.Array:
+        return step.shared_key[0] < jnp.uint32(1 << 31)
+
+    def init(self, words: Any, model: Any, batch: Any) -> Any:
+        return {"heads": jnp.float32(0), "own": words[0]}
+
+    def loss(self, model: Any, step: Step, state: Any, batch: Any) -> Any:
+        heads = jax.lax.cond(self.coin(step), lambda: state["heads"] + 1, lambda: state["heads"])
+        energy = jnp.mean(model.free_energy(batch.x))
+        return energy, ({"heads": heads, "own": step.key[0]}, {})
+
+    def offsets(self, state: Any) -> None:
+        return None
+
+    def chains(self, state: Any) -> None:
+        return None
+
+
+def test_shared_coins_stay_outside_the_map():
+    """All members see the same coin, noise of their own, and the program branches on it: no branch both ways."""
+    run = train(None, model=of_seeds(1, 2, 5), rule=Recording(), learning_rate=1e-4, updates=100)
+    assert run.state is not None
+    heads = np.asarray(run.state.rule_state["heads"])
+    assert 30 < heads[0] < 70
+    assert (heads == heads[0]).all()
+    assert len(set(np.asarray(run.state.rule_state["own"]).tolist())) == 3
+    setup = prepare(of_seeds(1, 2, 5), hm.load_data(ROWS), Recording(), TrainConfig(batch_size=8), "sgd")
+    order, real, epochs = setup.order.rows(0, 4)
+    traced = jax.make_jaxpr(
+        lambda state: run_members(
+            setup.trainer,
+            state,
+            setup.feed,
+            jnp.asarray(order),
+            jnp.asarray(real),
+            jnp.asarray(epochs),
+            jnp.int32(4),
+            jnp.ones(3),
+        )
+    )(setup.state)
+    assert " cond[" in str(traced)
+
+
+def test_a_second_ensemble_of_the_same_shapes_compiles_nothing():
+    train(None, members=3)
+    program: Any = drive._chunk_program()
+    compiled = program._cache_size()
+    train(None, members=3, seed=8, learning_rate=0.01)
+    assert program._cache_size() == compiled
+    train(None, members=4)
+    assert program._cache_size() == compiled + 1
+
+
+def test_exact_likelihoods_of_many_members_cost_a_report_no_more_than_those_of_one(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """Where all members together cost ten times too much, every tenth report has them, and the last."""
+    operations = plan_enumeration(hm.RBM(6, 4)).operations
+    monkeypatch.setattr("harmonium.train.ensemble_monitor.EXACT_OPERATIONS", 3 * operations / 2)
+    run = train(None, members=3)
+    scored = [record["index"] for record in run.history if "log_likelihood_train" in record]
+    assert scored == [0, 200, 400, 450]

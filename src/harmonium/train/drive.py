@@ -237,8 +237,9 @@ def _holds(folder: RunFolder, model: Any, about: dict[str, Any]) -> bool:
         found, known = load_described(folder.model_path)
     except FileError:
         return False
-    same = jax.tree.map(lambda mine, other: np.array_equal(mine, other), model, found)
-    return known == about and all(jax.tree.leaves(same))
+    if known != about or jax.tree.structure(model) != jax.tree.structure(found):
+        return False
+    return all(jax.tree.leaves(jax.tree.map(np.array_equal, model, found)))
 
 
 def run_chunk(
@@ -274,7 +275,7 @@ def _padded(
     chunk: int, order: np.ndarray, real: np.ndarray | None, epochs: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
     """Arrays of a whole chunk's length, so that a short last chunk compiles nothing new."""
-    missing = chunk - len(order)
+    missing = chunk - order.shape[-2]
     if missing == 0:
         return order, real, epochs
     of_members = ((0, 0),) * (order.ndim - 2)
