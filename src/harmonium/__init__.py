@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 _PUBLIC = {
     "RBM": "harmonium.energy.rbm",
     "BoltzmannMachine": "harmonium.energy.boltzmann",
+    "Ensemble": "harmonium.energy.ensemble",
     "Bernoulli": "harmonium.units.bernoulli",
     "Spin": "harmonium.units.spin",
     "CD": "harmonium.rules.contrastive",
@@ -19,6 +20,7 @@ _PUBLIC = {
     "ExactGradient": "harmonium.rules.likelihood",
     "fit": "harmonium.train.fit",
     "resume": "harmonium.train.fit",
+    "member_seed": "harmonium.train.ensemble",
     "load_run": "harmonium.train.rebuild",
     "Run": "harmonium.train.run",
     "save": "harmonium.train.model_file",
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from harmonium.data.base import DataSet as DataSet
     from harmonium.data.load import load_data as load_data
     from harmonium.energy.boltzmann import BoltzmannMachine as BoltzmannMachine
+    from harmonium.energy.ensemble import Ensemble as Ensemble
     from harmonium.energy.rbm import RBM as RBM
     from harmonium.errors import HarmoniumError as HarmoniumError
     from harmonium.errors import HarmoniumWarning as HarmoniumWarning
@@ -59,6 +62,7 @@ if TYPE_CHECKING:
     from harmonium.rules.contrastive import PCD as PCD
     from harmonium.rules.likelihood import ExactGradient as ExactGradient
     from harmonium.samplers.sample import sample as sample
+    from harmonium.train.ensemble import member_seed as member_seed
     from harmonium.train.fit import fit as fit
     from harmonium.train.fit import resume as resume
     from harmonium.train.model_file import load as load

@@ -33,6 +33,7 @@ SETTING_OF_FLAG = {
     "--final-rate": "train.final_rate",
     "--momentum": "train.momentum",
     "--weight-decay": "train.weight_decay",
+    "--members": "train.members",
     "--seed": "train.seed",
     "--initialize": "train.initialize",
     "--on-divergence": "train.on_divergence",

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from harmonium.cli.options import Binarize, Data, Json, Source
+from harmonium.cli.options import Binarize, Data, Json, Member, Source
 
 
 def evaluate(
@@ -29,29 +29,33 @@ def evaluate(
         int | None,
         typer.Option(metavar="N", help="Most units on the smaller side that are enumerated; default 26."),
     ] = None,
+    member: Member = None,
     seed: Annotated[int, typer.Option(metavar="S", help="Of methods that draw; exact ones do not.")] = 0,
     as_json: Json = False,
 ) -> int:
     """Score a model on rows, in nats, with errors.
 
-    The score is the mean log-likelihood per row. Without --data, a run is scored on the data it was trained with.
+    The score is the mean log-likelihood per row. Without --data, a run is scored on the data it was trained with. Of an
+    ensemble it is the median member's, beside the band of all.
     """
     from harmonium.cli.cache import keep_compiled_programs
     from harmonium.cli.failure import DONE, NOT_TO_BE_TRUSTED
-    from harmonium.cli.outcome import describe_split, held_out_split, remarks, score_line
+    from harmonium.cli.outcome import describe_members, describe_split, held_out_split, remarks, score_lines
     from harmonium.cli.output import put, put_json, say
     from harmonium.cli.sources import data_for, open_model
+    from harmonium.energy.ensemble import Ensemble
     from harmonium.evaluate.likelihood import both_estimates, check_method, visible_rows
     from harmonium.numerics.enumerate import BIT_BUDGET
     from harmonium.report.summaries import summarise_model
 
     check_method(method)
     keep_compiled_programs()
-    opened = open_model(source)
+    opened = open_model(source, member)
     dataset = data_for(opened, data, binarize)
     split = held_out_split(dataset) if split is None else split
     budget = BIT_BUDGET if bit_budget is None else bit_budget
-    rows = visible_rows(opened.model, dataset, split)
+    whose = opened.model.member(0) if isinstance(opened.model, Ensemble) else opened.model
+    rows = visible_rows(whose, dataset, split)
     likelihood, partition = both_estimates(opened.model, rows, method, seed, bit_budget=budget)
     for remark in remarks(dataset, split):
         say(remark)
@@ -60,6 +64,8 @@ def evaluate(
             {
                 "log_likelihood": likelihood.to_dict(),
                 "log_partition": partition.to_dict(),
+                **describe_members(likelihood, partition),
+                **({} if member is None else {"member": member}),
                 "method": likelihood.method,
                 "n": len(rows),
                 "data": describe_split(dataset, split),
@@ -68,7 +74,7 @@ def evaluate(
             }
         )
     else:
-        put(score_line(likelihood, split, len(rows)))
+        put(score_lines(likelihood, split, len(rows)))
         put(f"log partition function: {partition}")
         put(f"data: {dataset.name}, fingerprint {dataset.fingerprint}, binarisation {dataset.binarization}")
     return DONE if likelihood.reliable and partition.reliable else NOT_TO_BE_TRUSTED

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from harmonium.cli.options import Json
+from harmonium.cli.options import Json, Member
 
 
 def inspect(
@@ -18,6 +18,7 @@ def inspect(
             help="A run folder, a model file, a data file, or a data name such as digits.",
         ),
     ],
+    member: Member = None,
     as_json: Json = False,
 ) -> int:
     """Say what a run, a model or a data set holds.
@@ -29,7 +30,9 @@ def inspect(
     from harmonium.data.names import is_data_name
 
     place = Path(path)
-    if is_data_name(path):
+    if member is not None:
+        values, text = _member(place, member)
+    elif is_data_name(path):
         values, text = _data_name(path)
     elif place.is_dir():
         values, text = _run(place)
@@ -91,6 +94,17 @@ def _model(path: Path) -> tuple[dict[str, Any], str]:
     return {"holds": "model", **summary, "about": about}, text
 
 
+def _member(path: Path, member: int) -> tuple[dict[str, Any], str]:
+    from harmonium.cli.cache import keep_compiled_programs
+    from harmonium.cli.sources import open_model
+    from harmonium.report.summaries import parts_of, summarise_model
+
+    keep_compiled_programs()
+    model = open_model(path, member).model
+    summary = {**summarise_model(model), "parts": parts_of(model)}
+    return {"holds": "model", "member": member, **summary}, f"member {member}: {_model_text(summary)}"
+
+
 def _run(path: Path) -> tuple[dict[str, Any], str]:
     from harmonium.cli.cache import keep_compiled_programs
     from harmonium.report.summaries import summarise_run
@@ -102,7 +116,10 @@ def _run(path: Path) -> tuple[dict[str, Any], str]:
 
 def _model_text(summary: dict[str, Any]) -> str:
     layers = " - ".join(f"{layer['size']} {layer['units']}" for layer in summary["layers"])
-    lines = [f"{summary['kind']} of {layers} units, {summary['parameters']} parameters, {summary['dtype']}"]
+    whose = f"ensemble of {summary['members']}, each an " if "members" in summary else ""
+    lines = [
+        f"{whose}{summary['kind']} of {layers} units, {summary['parameters']} parameters, {summary['dtype']}"
+    ]
     for part in summary["parts"]:
         lines.append(
             f"layer {part['layer']}: weights {part['weight_low']:.3g} to {part['weight_high']:.3g}, root mean square "

@@ -14,6 +14,10 @@ Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Replace an outp
 Source: TypeAlias = Annotated[
     Path, typer.Argument(metavar="RUN|MODEL", help="A run folder, or a model file (.safetensors).")
 ]
+Member: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--member", metavar="I", help="Of an ensemble: this member alone, counted from 0."),
+]
 Data: TypeAlias = Annotated[
     str | None,
     typer.Option(

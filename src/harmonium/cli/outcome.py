@@ -10,6 +10,8 @@ from harmonium.cli.failure import DONE, NOT_TO_BE_TRUSTED
 from harmonium.cli.output import put, put_json, say
 from harmonium.data.base import DataSet
 from harmonium.energy.base import AbstractEnergyModel
+from harmonium.energy.ensemble import Ensemble
+from harmonium.evaluate.ensemble import band, median_estimate
 from harmonium.evaluate.estimate import Estimate
 from harmonium.evaluate.exact import likelihood_operations, plan_enumeration
 from harmonium.evaluate.likelihood import log_likelihood
@@ -31,14 +33,18 @@ _COIN_FLIPS = 2
 
 
 def conclude(run: Run, data: DataSet, path: Path, as_json: bool, draw: bool) -> int:
-    """Score the model on rows it was not trained on, draw samples if ``draw``, print both; the exit status."""
+    """Score the model on rows it was not trained on, draw samples if ``draw``, print both; the exit status.
+
+    Of an ensemble all members are scored, and the median one draws.
+    """
     split = held_out_split(data)
     rows = data.split(split)
     estimate, is_proxy, remark = _score(run.model, data, split)
     samples = RunFolder(path).samples_path
     if draw:
         seed = run.config["train"]["seed"]
-        write_pictures(samples, sample(run.model, _SAMPLES, seed=seed), data.shape, overwrite=True)
+        whose = run.model if estimate.member is None else run.model.member(estimate.member)
+        write_pictures(samples, sample(whose, _SAMPLES, seed=seed), data.shape, overwrite=True)
     updates = run.history[-1]["index"] if run.history else 0
     if run.state is not None:
         updates = int(run.state.index)
@@ -52,6 +58,7 @@ def conclude(run: Run, data: DataSet, path: Path, as_json: bool, draw: bool) -> 
                 "updates": updates,
                 "log_likelihood": None if is_proxy else estimate.to_dict(),
                 "proxy": {"pseudo_likelihood": estimate.to_dict()} if is_proxy else None,
+                **describe_members(estimate),
                 "n": len(rows),
                 "data": describe_split(data, split),
                 "model": summarise_model(run.model),
@@ -61,12 +68,16 @@ def conclude(run: Run, data: DataSet, path: Path, as_json: bool, draw: bool) -> 
             }
         )
     else:
-        put(score_line(estimate, split, len(rows), is_proxy))
+        put(score_lines(estimate, split, len(rows), is_proxy))
         put(f"run folder: {path}")
         put(f"samples: {shown}" if shown else f"samples: none yet; harmonium sample {path} --out samples.png")
     doubts = []
     if not run.reliable:
-        doubts.append("the divergence guard stopped training; the model is the last good one")
+        doubts.append(
+            "the divergence guard stopped training; the model is the last good one"
+            if estimate.member is None
+            else run.reason.partition(";")[0]
+        )
     coin_flips = -data.width * math.log(2)
     if not is_proxy and estimate.value < _COIN_FLIPS * coin_flips:
         doubts.append(f"the model is far worse than {data.width} coin flips, {coin_flips:.2f} nats per row")
@@ -107,6 +118,44 @@ def score_line(estimate: Estimate, split: str, rows: int, is_proxy: bool = False
     return f"{split} {name}: {estimate.value:.4f} nats per row{error}{spread}{counted} ({estimate.kind}){verdict}"
 
 
+def score_lines(estimate: Estimate, split: str, rows: int, is_proxy: bool = False) -> str:
+    """`score_line`, and for an ensemble, whose median member it is, the band of all members.
+
+    >>> members = tuple(Estimate(value) for value in (-18.5, -18.25, -18.0))
+    >>> print(score_lines(Estimate(-18.25, member=1, members=members), "test", 199))
+    test log-likelihood: -18.2500 nats per row, 199 rows (exact)
+    of the median member, 1, of 3; 5-95 % of the members: -18.5000 to -18.0000
+    """
+    line = score_line(estimate, split, rows, is_proxy)
+    if estimate.member is None:
+        return line
+    found = band([float(one.value) for one in estimate.members])
+    return (
+        f"{line}\nof the median member, {estimate.member}, of {len(estimate.members)}; 5-95 % of the members: "
+        f"{found.low:.4f} to {found.high:.4f}"
+    )
+
+
+def describe_members(estimate: Estimate, partition: Estimate | None = None) -> dict[str, Any]:
+    """What a result says of the members of an ensemble; nothing of a single model.
+
+    ``median_member`` is whose the numbers beside it are, ``band`` the 5-95 % band, and ``members`` the estimates of
+    all.
+    """
+    if estimate.member is None:
+        return {}
+    found = band([float(one.value) for one in estimate.members])
+    members = [{"member": number, **one.to_dict()} for number, one in enumerate(estimate.members)]
+    if partition is not None:
+        for entry, one in zip(members, partition.members, strict=True):
+            entry["log_partition"] = one.to_dict()
+    return {
+        "median_member": estimate.member,
+        "band": {"low": found.low, "high": found.high},
+        "members": members,
+    }
+
+
 def remarks(data: DataSet, split: str) -> list[str]:
     """What a reader of a score should know about its rows."""
     found = []
@@ -117,8 +166,11 @@ def remarks(data: DataSet, split: str) -> list[str]:
     return found
 
 
-def _score(model: AbstractEnergyModel, data: DataSet, split: str) -> tuple[Estimate, bool, str]:
+def _score(model: AbstractEnergyModel | Ensemble, data: DataSet, split: str) -> tuple[Estimate, bool, str]:
     """The exact likelihood, or a proxy where that costs too much; whether it is a proxy; and what to say of it."""
+    if isinstance(model, Ensemble):
+        scores = [_score(member, data, split) for member in model]
+        return median_estimate(model, [(one, one) for one, _, _ in scores])[0], *scores[0][1:]
     from harmonium.evaluate.likelihood import visible_rows
 
     rows = visible_rows(model, data, split)

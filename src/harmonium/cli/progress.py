@@ -103,9 +103,23 @@ def metric_of(record: dict[str, Any], brief: bool = False) -> str:
     for split in ("test", "valid", "train"):
         value = record.get(f"log_likelihood_{split}")
         if value is not None and math.isfinite(value):
+            kind = record.get("log_likelihood_kind", "exact")
+            if "members" in record:
+                return _of_members(record, f"log_likelihood_{split}", f"{split} log-likelihood", kind, brief)
             name = split if brief else f"{split} log-likelihood"
-            return f"{name} {value:.3f} nats ({record.get('log_likelihood_kind', 'exact')})"
+            return f"{name} {value:.3f} nats ({kind})"
+    if "members" in record:
+        return _of_members(record, "free_energy_gap", "free-energy gap", "", brief)
     return f"free-energy gap {record['free_energy_gap']:+.3f} nats"
+
+
+def _of_members(record: dict[str, Any], key: str, name: str, kind: str, brief: bool) -> str:
+    """A number of an ensemble: its median, and the 5-95 % band of its members."""
+    value, low, high = (record[f"{key}{ending}"] for ending in ("", "_low", "_high"))
+    if brief:
+        return f"{name.partition(' ')[0]} {value:.2f} [{low:.2f}, {high:.2f}]"
+    kind = f" ({kind})" if kind else ""
+    return f"{name} {value:.3f} nats{kind}, {low:.3f} to {high:.3f} over {record['members']} members"
 
 
 def seconds_text(seconds: float) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from harmonium.cli.options import Force, Json, Source
+from harmonium.cli.options import Force, Json, Member, Source
 
 
 def sample(
@@ -25,6 +25,7 @@ def sample(
             help="Rows to complete: a .csv, .npy or .npz file, whose empty or nan cells are free and others held.",
         ),
     ] = None,
+    member: Member = None,
     seed: Annotated[int, typer.Option(metavar="S", help="Of every draw.", show_default=True)] = 0,
     out: Annotated[
         Path | None,
@@ -47,16 +48,17 @@ def sample(
 
     from harmonium.cli.cache import keep_compiled_programs
     from harmonium.cli.output import put, put_json
-    from harmonium.cli.sources import open_model, shape_for
+    from harmonium.cli.sources import one_model, open_model, shape_for
     from harmonium.data.readers import read_partial_rows
     from harmonium.samplers.sample import sample as draw
 
     keep_compiled_programs()
-    opened = open_model(source)
+    opened = open_model(source, member)
+    model = one_model(opened, source)
     held = None if clamp is None else read_partial_rows(clamp)
     if n is None:
         n = 64 if held is None or len(held) == 1 else len(held)
-    drawn = draw(opened.model, n, steps=steps, seed=seed, clamp=held)
+    drawn = draw(model, n, steps=steps, seed=seed, clamp=held)
     if out is not None:
         shape = shape_for(opened) if out.suffix.lower() == ".png" else None
         write_rows(out, drawn, shape, force)
@@ -65,6 +67,7 @@ def sample(
             "source": str(source),
             "n": n,
             "steps": steps,
+            **({} if member is None else {"member": member}),
             "seed": seed,
             "out": None if out is None else str(out),
         }

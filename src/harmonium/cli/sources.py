@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from harmonium.data.base import DataSet
 from harmonium.data.load import load_data
 from harmonium.energy.base import AbstractEnergyModel
+from harmonium.energy.ensemble import Ensemble
 from harmonium.errors import FileError, HarmoniumError, SettingError
 from harmonium.train import rebuild
 from harmonium.train.config import RunConfig, read_settings
@@ -18,24 +19,34 @@ from harmonium.train.model_file import load
 class Opened(NamedTuple):
     """A model and, where it came from a run, that run's folder and settings."""
 
-    model: AbstractEnergyModel
+    model: AbstractEnergyModel | Ensemble
     folder: RunFolder | None
     config: RunConfig | None
 
 
-def open_model(path: Path) -> Opened:
-    """The model of a run folder or of a model file.
+def open_model(path: Path, member: int | None = None) -> Opened:
+    """The model of a run folder or of a model file; of an ensemble all members, or the one that is asked for.
 
-    **Raises** FileError for anything else.
+    **Raises** FileError for anything else, SettingError for a member that is not there.
     """
     if not path.exists():
         raise FileError(
             f"there is no {path}; name a run folder, such as those under runs/, or a .safetensors file"
         )
     if not path.is_dir():
-        return Opened(load(path), None, None)
+        return Opened(_member_of(load(path), member, path), None, None)
     folder = RunFolder.open(path)
-    return Opened(rebuild.load_run(path).model, folder, read_settings(folder.read_config()))
+    model = _member_of(rebuild.load_run(path).model, member, path)
+    return Opened(model, folder, read_settings(folder.read_config()))
+
+
+def one_model(opened: Opened, path: Path) -> AbstractEnergyModel:
+    """The model that was opened. **Raises** SettingError for an ensemble of which no member was chosen."""
+    if isinstance(opened.model, Ensemble):
+        raise SettingError(
+            f"{path} is an ensemble of {len(opened.model)} members; choose one, such as --member 0"
+        )
+    return opened.model
 
 
 def data_for(opened: Opened, name: str | None, binarize: str | None) -> DataSet:
@@ -58,6 +69,18 @@ def data_for(opened: Opened, name: str | None, binarize: str | None) -> DataSet:
             f"--binarize {binarize} is not how the run's data were treated; name the data too, with --data"
         )
     return rebuild.load_data_again(opened.folder, config)
+
+
+def _member_of(model: Any, member: int | None, path: Path) -> Any:
+    if member is None:
+        return model
+    if not isinstance(model, Ensemble):
+        raise SettingError(
+            f"--member {member} is of ensembles, but {path} holds a single model; leave it out"
+        )
+    if not 0 <= member < len(model):
+        raise SettingError(f"--member {member} is not there: {path} has the members 0 to {len(model) - 1}")
+    return model.member(member)
 
 
 def shape_for(opened: Opened) -> tuple[int, ...] | None:

@@ -131,6 +131,14 @@ def train(
             rich_help_panel=_TRAINING,
         ),
     ] = None,
+    members: Annotated[
+        int | None,
+        typer.Option(
+            metavar="E",
+            help="Independent models trained at once, in one program; default 1.",
+            rich_help_panel=_TRAINING,
+        ),
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(metavar="S", help="Of every draw; default 0.", rich_help_panel=_TRAINING)
     ] = None,
@@ -180,6 +188,7 @@ def train(
         "--final-rate": final_rate,
         "--momentum": momentum,
         "--weight-decay": weight_decay,
+        "--members": members,
         "--seed": seed,
         "--initialize": initialize,
         "--on-divergence": on_divergence,

@@ -70,6 +70,10 @@ def _words(config: RunConfig, data: DataSet) -> str:
     chains = f" with {values['chains']} chains" if "chains" in values else ""
     sizes = " x ".join(str(size) for size in (data.width, *config.model.hidden) if size)
     rows = "1 row" if len(data.train) == 1 else f"{len(data.train)} rows"
+    members = config.train.members or 1
     article = "an" if config.model.kind == "rbm" else "a"
+    whose = (
+        f"{article} {config.model.kind}" if members == 1 else f"an ensemble of {members} {config.model.kind}s"
+    )
     rule = f"{values['name']}-{values['steps']}" if "steps" in values else f"{values['name']} gradient"
-    return f"{article} {config.model.kind} {sizes} on {data.name} ({rows}) by {rule}{chains}"
+    return f"{whose} {sizes} on {data.name} ({rows}) by {rule}{chains}"

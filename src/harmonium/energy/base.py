@@ -151,6 +151,8 @@ def check_model(model: Any) -> None:
         cure = (
             "pass run.model"
             if hasattr(model, "model")
+            else "take a member out of it, such as ensemble.member(0)"
+            if hasattr(model, "member")
             else "pass the model first, then what it is to work on"
         )
         what = model.__name__ if isinstance(model, type) else type(model).__name__

@@ -75,6 +75,8 @@ class Estimate:
       row, and for numbers that are no mean over rows).
     - ``kind``: see `Kind`. ``reliable`` with its ``reason``: whether to trust the number, and why or why not.
     - ``method``: how it was computed. ``cost``: what that took, in counted operations.
+    - ``members``: of an ensemble, the estimates of all members; the numbers are then those of the median one, whose
+      place among them is ``member``. Sums and differences are of the numbers alone and leave these two out.
 
     With one value per row the numbers are arrays; the estimate then has a length and gives one row's estimate by
     index or iteration.
@@ -98,6 +100,8 @@ class Estimate:
     reason: str = ""
     method: str = "exact"
     cost: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    members: tuple[Estimate, ...] = ()
+    member: int | None = None
 
     def __post_init__(self) -> None:
         # The interval of an estimator whose error is normal, unless a better one was given.

@@ -15,7 +15,9 @@ from harmonium.data.frames import is_frame, is_sparse
 from harmonium.data.load import load_data
 from harmonium.data.support import encode
 from harmonium.energy.base import AbstractEnergyModel, check_model
+from harmonium.energy.ensemble import Ensemble
 from harmonium.errors import SettingError
+from harmonium.evaluate.ensemble import median_estimate
 from harmonium.evaluate.estimate import Estimate
 from harmonium.evaluate.exact import exact_log_partition, unnormalised_log_probability
 from harmonium.numerics.enumerate import BIT_BUDGET
@@ -25,7 +27,7 @@ METHODS = ("auto", "exact")
 
 
 def log_likelihood(
-    model: AbstractEnergyModel,
+    model: AbstractEnergyModel | Ensemble,
     data: Any,
     method: str = "auto",
     seed: SupportsIndex = 0,
@@ -37,7 +39,8 @@ def log_likelihood(
 
     In nats per row, computed in float64 from the parameters as they are. ``data`` is an array of rows, a sparse
     matrix, a data frame, or a name, a path or a `DataSet`, whose test split (else its training rows) is then taken.
-    With ``rows=True`` the estimate holds one value per row.
+    With ``rows=True`` the estimate holds one value per row. Of an `Ensemble` it is the estimate of the median member,
+    which holds those of all in ``members``.
 
     ``method`` is "exact" (enumerate the smaller side) or "auto" (the same, when the model is small enough).
 
@@ -54,7 +57,7 @@ def log_likelihood(
 
 
 def both_estimates(
-    model: AbstractEnergyModel,
+    model: AbstractEnergyModel | Ensemble,
     data: Any,
     method: str = "auto",
     seed: SupportsIndex = 0,
@@ -63,6 +66,9 @@ def both_estimates(
     bit_budget: SupportsIndex = BIT_BUDGET,
 ) -> tuple[Estimate, Estimate]:
     """`log_likelihood` and the `log_partition` that it rests on, for the price of one."""
+    if isinstance(model, Ensemble):
+        settings = {"method": method, "seed": seed, "rows": rows, "bit_budget": bit_budget}
+        return median_estimate(model, [both_estimates(member, data, **settings) for member in model])
     check_model(model)
     check_method(method)
     visible = visible_rows(model, data)
@@ -73,7 +79,7 @@ def both_estimates(
 
 
 def log_partition(
-    model: AbstractEnergyModel,
+    model: AbstractEnergyModel | Ensemble,
     method: str = "auto",
     data: Any = None,
     seed: SupportsIndex = 0,
@@ -82,7 +88,8 @@ def log_partition(
 ) -> Estimate:
     r"""The log partition function :math:`\log Z`, in nats, in float64.
 
-    ``method`` is "exact" or "auto", as in `log_likelihood`; ``data`` are the rows that a sampling method would take
+    Of an `Ensemble` it is the estimate of the member with the median one. ``method`` is "exact" or "auto", as in
+    `log_likelihood`; ``data`` are the rows that a sampling method would take
     its starting distribution from. Raises `BudgetError` as there.
 
     >>> import numpy as np
@@ -90,6 +97,9 @@ def log_partition(
     >>> log_partition(RBM.from_arrays(np.zeros((3, 2)), np.zeros(3), np.zeros(2))).value  # 5 log 2
     3.465735902799...
     """
+    if isinstance(model, Ensemble):
+        found = [log_partition(member, method, data, seed, bit_budget=bit_budget) for member in model]
+        return median_estimate(model, [(one, one) for one in found])[0]
     check_model(model)
     check_method(method)
     seed_number(seed)

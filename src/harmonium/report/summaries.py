@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from harmonium.energy.base import AbstractEnergyModel
+from harmonium.energy.ensemble import Ensemble
 from harmonium.energy.layered import AbstractLayered
 from harmonium.train.folder import RunFolder
 from harmonium.train.model_file import load_described
@@ -22,13 +23,15 @@ _UNUSED = 0.1
 """A unit is called unused when all its neighbours together move its field by less than this many nats."""
 
 
-def summarise_model(model: AbstractEnergyModel) -> dict[str, Any]:
-    """Kind, layers, number of parameters and dtype of a model.
+def summarise_model(model: AbstractEnergyModel | Ensemble) -> dict[str, Any]:
+    """Kind, layers, number of parameters and dtype of a model, or of each member of an ensemble, which is counted.
 
     >>> from harmonium.energy.rbm import RBM
     >>> summarise_model(RBM(64, 16))["parameters"]
     1104
     """
+    if isinstance(model, Ensemble):
+        return {**summarise_model(model.member(0)), "members": len(model)}
     arrays = jax.tree.leaves(model)
     return {
         "kind": type(model).__name__,
@@ -104,8 +107,8 @@ def summarise_run(path: str | os.PathLike[str]) -> dict[str, Any]:
     }
 
 
-def parts_of(model: AbstractEnergyModel) -> list[dict[str, Any]]:
-    """`inspect_parameters` of a layered model; nothing for others."""
+def parts_of(model: AbstractEnergyModel | Ensemble) -> list[dict[str, Any]]:
+    """`inspect_parameters` of a layered model; nothing for others, and for an ensemble as a whole."""
     return inspect_parameters(model) if isinstance(model, AbstractLayered) else []
 
 

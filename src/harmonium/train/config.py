@@ -82,6 +82,7 @@ class TrainConfig(_Section):
     final_rate: NotNegative | None = None
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.0
     weight_decay: NotNegative = 0.0
+    members: Count | None = None
     seed: Whole = 0
     initialize: bool = True
     on_divergence: Literal["stop", "halve"] = "stop"

@@ -13,16 +13,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from harmonium.energy.base import AbstractEnergyModel
+from harmonium.energy.ensemble import Ensemble
 from harmonium.errors import FileError
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.precision import as_single
 from harmonium.train.checkpoint import Checkpoints
+from harmonium.train.ensemble import CURE, chosen, reason_of, run_members, stopped_members
 from harmonium.train.folder import RunFolder
 from harmonium.train.interrupts import patient_interrupts
 from harmonium.train.loop import Trainer
 from harmonium.train.model_file import can_save, load_described
 from harmonium.train.model_file import save as save_model
-from harmonium.train.monitor import Health
 from harmonium.train.run import History
 from harmonium.train.setup import Setup, chunks_per_report
 from harmonium.train.state import TrainState
@@ -67,6 +69,7 @@ class Drive:
         self.reporter = reporter
         self.ticker = ticker
         self.fault: str | None = None
+        self.stopped: dict[int, str] = stopped_members(self.history)
         self._checkpoints: Checkpoints | None = None if folder is None else folder.checkpoints
         self._saved_index = saved_index
         self._saved_at = time.monotonic()
@@ -83,7 +86,7 @@ class Drive:
         with patient_interrupts() as interrupt_here:
             try:
                 if int(self.state.index) == 0 and not self.history:
-                    record = self._record(self.state, self.setup.monitor.health(self.state))
+                    record, _ = self._record(self.state, self.setup.monitor.health(self.state))
                     self._tell(*self._report(record))
                 while int(self.state.index) < int(self.state.horizon) and self.fault is None:
                     interrupt_here()
@@ -110,9 +113,17 @@ class Drive:
                 self._saved_index = index
         self._saved_at = time.monotonic()
 
+    def model(self) -> AbstractEnergyModel | Ensemble:
+        """The model, or the ensemble, as it is now."""
+        model = as_single(self.state.model)
+        if self.state.key.ndim == 0:
+            return model
+        members = range(len(self.state.key))
+        return Ensemble(model, [self.stopped.get(member, "") for member in members] if self.stopped else ())
+
     def _save_model(self, folder: RunFolder, unless_there: bool) -> None:
         """The model with what became of its training; nothing for a class that model files do not know."""
-        model = as_single(self.state.model)
+        model = self.model()
         if not can_save(model):
             return
         state = self.state
@@ -129,16 +140,19 @@ class Drive:
         after = run_chunk(
             self.setup.trainer, before, self.setup.feed, *_padded(chunk, order, real, epochs), count
         )
-        health = self.setup.monitor.health(after)
+        health: Any = self.setup.monitor.health(after)
         done = index + count
-        fault = self.setup.monitor.fault(health)
+        faults = self.setup.monitor.faults(after, health)
         record = None
-        if fault is None and (done == horizon or (done // chunk) % chunks_per_report(after) == 0):
-            record = self._record(after, health)
-            fault = self.setup.monitor.fault_of_likelihood(record)
-        if fault is not None:
-            self._handle(fault, before, done)
-            return
+        if not faults and (done == horizon or (done // chunk) % chunks_per_report(after) == 0):
+            record, faults = self._record(after, health)
+        if faults:
+            kept = self._handle(faults, before, after, done)
+            if kept is None:
+                return
+            # Told at once: where a member was stopped stands in the record alone.
+            after = kept
+            record, _ = self._record(after, self.setup.monitor.health(after))
         report = None if record is None else self._report(record)
         # Only now, when all lines up to it are in the logs: an interrupt in the middle of the report must save the
         # state of before, or the resumed run would lack the line.
@@ -150,25 +164,50 @@ class Drive:
         if time.monotonic() - self._saved_at >= self.checkpoint_seconds:
             self.save()
 
-    def _handle(self, fault: str, before: TrainState, done: int) -> None:
-        """Go back to before the chunk; then try again at half the rate, or stop."""
-        index, scale = int(before.index), float(before.rate_scale)
-        if self.on_divergence == "halve" and scale > 2.0**-_MOST_HALVINGS:
-            self.state = eqx.tree_at(lambda state: state.rate_scale, before, jnp.float32(scale / 2))
+    def _handle(
+        self, faults: dict[int, str], before: TrainState, after: TrainState, done: int
+    ) -> TrainState | None:
+        """Go back to before the chunk and try again at half the rate, or stop: the run, or members of an ensemble.
+
+        Returns the state to go on with where only members were stopped: each at what it was before the chunk.
+        """
+        index, scale = int(before.index), np.asarray(before.rate_scale)
+        hit = np.reshape([member in faults for member in range(scale.size)], scale.shape)
+        can_halve = hit & (scale > 2.0**-_MOST_HALVINGS)
+        if self.on_divergence == "halve" and can_halve.any():
+            halved = jnp.asarray(np.where(can_halve, scale / 2, scale), jnp.float32)
+            self.state = eqx.tree_at(lambda state: state.rate_scale, before, halved)
             # The checkpoint of this index, if there is one, holds the rate that failed.
             self._saved_index = None
-            return
-        rate = float(self.setup.trainer.schedule.rate(before.index, before.start, before.horizon)) * scale
-        self.fault = (
-            f"diverged between updates {index} and {done} at learning rate {rate:.3g}: {fault}; "
-            "the model of before is kept: train with a smaller learning rate or on_divergence='halve'"
+            return None
+        rates = np.ravel(
+            float(self.setup.trainer.schedule.rate(before.index, before.start, before.horizon)) * scale
         )
+        words = {
+            member: f"diverged between updates {index} and {done} at learning rate {rates[member]:.3g}: {fault}"
+            for member, fault in faults.items()
+        }
+        if scale.ndim == 0:
+            self.fault = f"{words[0]}; {CURE}"
+            return None
+        if not np.any((scale > 0) & ~hit):
+            self.stopped |= words
+            self.fault = reason_of(self.stopped, scale.size)
+            return None
+        self.stopped |= words
+        stopping = eqx.tree_at(lambda state: state.rate_scale, before, jnp.zeros_like(before.rate_scale))
+        return chosen(jnp.asarray(~hit), after, stopping)
 
-    def _record(self, state: TrainState, health: Health) -> dict[str, Any]:
-        """What is to be said of a state."""
+    def _record(self, state: TrainState, health: Any) -> tuple[dict[str, Any], dict[int, str]]:
+        """What is to be said of a state, and the faults that it shows."""
         rate = self.setup.trainer.schedule.rate(state.index, state.start, state.horizon) * state.rate_scale
         epoch = int(state.index) / self.setup.order.per_epoch
-        return self.setup.monitor.record(state, health, float(rate), epoch)
+        index, apart = int(state.index), int(state.chunk) * chunks_per_report(state)
+        number = None if index == int(state.horizon) else index // apart
+        record, faults = self.setup.monitor.report(state, health, np.asarray(rate), epoch, number)
+        if self.stopped:
+            record["stopped"] = {str(member): words for member, words in sorted(self.stopped.items())}
+        return record, faults
 
     def _report(self, record: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Write a record, and the time it came at, to the history and the logs."""
@@ -198,8 +237,9 @@ def _holds(folder: RunFolder, model: Any, about: dict[str, Any]) -> bool:
         found, known = load_described(folder.model_path)
     except FileError:
         return False
-    same = jax.tree.map(lambda mine, other: np.array_equal(mine, other), model, found)
-    return known == about and all(jax.tree.leaves(same))
+    if known != about or jax.tree.structure(model) != jax.tree.structure(found):
+        return False
+    return all(jax.tree.leaves(jax.tree.map(np.array_equal, model, found)))
 
 
 def run_chunk(
@@ -214,15 +254,18 @@ def run_chunk(
     """`Trainer.run_chunk`, compiled once per kind of rule, optimiser and set of shapes, whatever the rates are."""
     arrays, settings = eqx.partition(trainer.rule, eqx.is_array)
     program = _chunk_program()
+    unit = None if state.key.ndim == 0 else np.ones(len(state.key), np.float32)
     return program(
-        settings, trainer.optimizer, arrays, trainer.schedule, state, feed, order, real, epochs, count
+        settings, trainer.optimizer, arrays, trainer.schedule, state, feed, order, real, epochs, count, unit
     )
 
 
 @cache
 def _chunk_program():
-    def program(settings, optimizer, arrays, schedule, state, feed, order, real, epochs, count):
+    def program(settings, optimizer, arrays, schedule, state, feed, order, real, epochs, count, unit):
         trainer = Trainer(eqx.combine(arrays, settings), optimizer, schedule)
+        if unit is not None:
+            return run_members(trainer, state, feed, order, real, epochs, count, unit)
         return trainer.run_chunk(state, feed, order, real, epochs, count)[0]
 
     return compile_function(program, static_argnums=(0, 1))
@@ -232,10 +275,11 @@ def _padded(
     chunk: int, order: np.ndarray, real: np.ndarray | None, epochs: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
     """Arrays of a whole chunk's length, so that a short last chunk compiles nothing new."""
-    missing = chunk - len(order)
+    missing = chunk - order.shape[-2]
     if missing == 0:
         return order, real, epochs
-    order = np.pad(order, ((0, missing), (0, 0)))
+    of_members = ((0, 0),) * (order.ndim - 2)
+    order = np.pad(order, (*of_members, (0, missing), (0, 0)))
     real = None if real is None else np.pad(real, ((0, missing), (0, 0)), constant_values=1)
     return order, real, np.pad(epochs, (0, missing))
 

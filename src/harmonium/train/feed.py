@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Num
+from jaxtyping import Array, Float, Int, Num, UInt32
 
 from harmonium.numerics.random import BEYOND_UPDATES, Noise, uniform
 from harmonium.typing import Batch, Words
@@ -20,12 +20,12 @@ class Feed(eqx.Module):
 
     Binary rows stay uint8 (spins int8) and become floats in the loop. With ``binarize_words`` the rows are grey
     levels in [0, 1] and are drawn to one of the two values of ``support`` anew in every epoch, from noise addressed
-    by (entry, epoch).
+    by (entry, epoch). In the feed of an ensemble these words have a member axis.
     """
 
     rows: Num[Array, "count n"]
     weight: Float[Array, " count"] | None
-    binarize_words: Words | None
+    binarize_words: UInt32[Array, "*members 2"] | None
     support: tuple[float, ...] = eqx.field(static=True, default=(0.0, 1.0))
 
     def batch(
@@ -55,7 +55,8 @@ class Feed(eqx.Module):
 class Order:
     """Which rows each update uses: every epoch a fresh permutation, its last batch short if it must be.
 
-    The permutation of an epoch is a function of the run's key and the epoch alone.
+    The permutation of an epoch is a function of the run's key and the epoch alone. Batches of the whole data are taken
+    in the order of the data: nothing depends on another.
     """
 
     def __init__(self, key: Array, count: int, batch_size: int):
@@ -64,29 +65,34 @@ class Order:
         self.per_epoch = -(-count // self.batch_size)
         self.ragged = count % self.batch_size != 0
         words = np.asarray(jax.random.bits(jax.random.fold_in(key, _ORDER_TAG), (2,)))
-        self._seed = words.astype(np.uint64)
+        self._philox = np.random.Philox(key=words.astype(np.uint64))
+        self._generator = np.random.Generator(self._philox)
+        self._fresh = self._philox.state
 
     def rows(self, first: int, updates: int) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         """Row numbers ``(updates, batch)``, 1 for real rows and 0 for padding (None if no batch is short), epochs."""
-        order = np.empty((updates, self.batch_size), np.int32)
-        real = np.ones((updates, self.batch_size), np.float32) if self.ragged else None
-        epochs = np.arange(first, first + updates) // self.per_epoch
-        for epoch in np.unique(epochs):
-            padded = np.zeros(self.per_epoch * self.batch_size, np.int32)
-            padded[: self.count] = self._permutation(int(epoch))
-            within = np.flatnonzero(epochs == epoch)
-            batches = first + within - epoch * self.per_epoch
-            order[within] = padded.reshape(self.per_epoch, self.batch_size)[batches]
-            if real is not None:
-                short = within[batches == self.per_epoch - 1]
-                real[short, self.count % self.batch_size :] = 0
+        batches = np.arange(first, first + updates)
+        epochs = batches // self.per_epoch
+        if self.per_epoch == 1:
+            whole = np.arange(self.count, dtype=np.int32)
+            return np.broadcast_to(whole, (updates, self.count)), None, epochs.astype(np.int32)
+        padded = np.zeros((epochs[-1] - epochs[0] + 1, self.per_epoch * self.batch_size), np.int32)
+        for place, epoch in enumerate(range(int(epochs[0]), int(epochs[-1]) + 1)):
+            padded[place, : self.count] = self._permutation(epoch)
+        order = padded.reshape(-1, self.batch_size)[batches - epochs[0] * self.per_epoch]
+        real = None
+        if self.ragged:
+            real = np.ones((updates, self.batch_size), np.float32)
+            real[batches % self.per_epoch == self.per_epoch - 1, self.count % self.batch_size :] = 0
         return order, real, epochs.astype(np.int32)
 
     def _permutation(self, epoch: int) -> np.ndarray:
         # In the counter's highest word: one generator counts its lowest up, so that with the epoch there the next epoch
-        # would read nearly the same words, and permute nearly alike.
-        generator = np.random.Generator(np.random.Philox(key=self._seed, counter=[0, 0, 0, epoch]))
-        return generator.permutation(self.count)
+        # would read nearly the same words, and permute nearly alike. Set back, a generator is as good as a new one at a
+        # quarter of the time.
+        counter = np.array([0, 0, 0, epoch], np.uint64)
+        self._philox.state = {**self._fresh, "state": {**self._fresh["state"], "counter": counter}}
+        return self._generator.permutation(self.count)
 
 
 def binarization_words(key: Array) -> Words:

@@ -15,6 +15,7 @@ import optax
 from harmonium.data.base import DataSet
 from harmonium.data.load import as_dataset
 from harmonium.energy.base import AbstractEnergyModel, check_model
+from harmonium.energy.ensemble import Ensemble
 from harmonium.energy.names import describe_model
 from harmonium.errors import HarmoniumWarning, SettingError
 from harmonium.numerics.precision import as_single
@@ -25,6 +26,7 @@ from harmonium.rules.names import describe_rule
 from harmonium.train import rebuild
 from harmonium.train.config import RunConfig, read_settings
 from harmonium.train.drive import Drive, Reporter, Ticker, released
+from harmonium.train.ensemble import reason_of
 from harmonium.train.folder import RunFolder
 from harmonium.train.run import History, Run
 from harmonium.train.setup import Setup, prepare
@@ -32,7 +34,7 @@ from harmonium.train.storage import DamagedFileError
 
 
 def fit(
-    model: AbstractEnergyModel,
+    model: AbstractEnergyModel | Ensemble,
     data: Any,
     rule: AbstractRule | None = None,
     *,
@@ -44,6 +46,7 @@ def fit(
     optimizer: str | optax.GradientTransformation = "sgd",
     momentum: float = 0.0,
     weight_decay: float = 0.0,
+    members: SupportsIndex | None = None,
     seed: SupportsIndex = 0,
     initialize: bool = True,
     on_divergence: str = "stop",
@@ -67,6 +70,11 @@ def fit(
     - ``optimizer``: a name of `optax` ("sgd", "adam", ...) or an optax transformation, which then carries its own
       rate and is multiplied by ``learning_rate`` (1 when None) all along.
     - ``momentum`` (SGD only), ``weight_decay`` (couplings only).
+    - ``members``: how many independent models to train at once; ``run.model`` is then an `Ensemble`. Each has its own
+      start, chains, noise and order of rows, those of a run alone with the seed ``member_seed(seed, i)``. A model whose
+      biases are all zero counts as fresh: member 0 starts from it, and every other one from weights of its own, normal
+      with the root mean square of the given ones. Of any other model all members start as copies. An `Ensemble` as
+      ``model`` gives every member its start, and their number.
     - ``seed``: of chains, row order and every draw.
     - ``initialize``: start a model whose biases are all zero at the marginals of the data.
     - ``on_divergence``: "stop" keeps the last good model and says so; "halve" goes back and halves the rate.
@@ -88,7 +96,11 @@ def fit(
     rule = PCD() if rule is None else rule
     if not isinstance(rule, AbstractRule):
         raise SettingError(f"a rule such as hm.PCD() is needed, got {rule!r}")
-    check_model(model)
+    if isinstance(model, Ensemble):
+        members = _count_of(model, members)
+    else:
+        check_model(model)
+    template = model.member(0) if isinstance(model, Ensemble) else model
     with np.errstate(over="ignore"):
         finite = all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(as_single(model)))
     if not finite:
@@ -99,7 +111,7 @@ def fit(
     config = read_settings(
         {
             "data": rebuild.describe_data(dataset),
-            "model": describe_model(model) or {"kind": rebuild.CUSTOM},
+            "model": describe_model(template) or {"kind": rebuild.CUSTOM},
             "sampler": describe_rule(rule) or {"name": rebuild.CUSTOM},
             "train": {
                 "epochs": epochs,
@@ -110,6 +122,7 @@ def fit(
                 "final_rate": final_rate,
                 "momentum": momentum,
                 "weight_decay": weight_decay,
+                "members": members,
                 "seed": seed,
                 "initialize": initialize,
                 "on_divergence": on_divergence,
@@ -117,7 +130,8 @@ def fit(
             },
         }
     )
-    setup = prepare(model, dataset, rule, config.train, optimizer)
+    start_of_all = model if isinstance(model, Ensemble) else rebuild.members_like(model, config, dataset)
+    setup = prepare(start_of_all, dataset, rule, config.train, optimizer)
     folder = None if out is None else RunFolder.create(out, force=force)
     return start(setup, config, dataset, folder, reporter)
 
@@ -162,7 +176,7 @@ def resume(
         config = read_settings(folder.read_config())
         dataset = rebuild.load_data_again(folder, config, data)
         setup = prepare(
-            rebuild.model(config, dataset) if model is None else model,
+            _shaped_like(rebuild.model(config, dataset) if model is None else model, config),
             dataset,
             rebuild.rule(config) if rule is None else rule,
             config.train,
@@ -213,7 +227,7 @@ def set_up(config: RunConfig, data: DataSet | None = None) -> tuple[Setup, RunCo
     data = rebuild.load_data(config) if data is None else data
     rebuild.check_fingerprint(data, config.data.fingerprint, "the settings")
     rule = rebuild.rule(config)
-    setup = prepare(rebuild.model(config, data), data, rule, config.train, rebuild.optimizer(config))
+    setup = prepare(rebuild.members(config, data), data, rule, config.train, rebuild.optimizer(config))
     resolved = {
         **config.to_dict(),
         "data": rebuild.describe_data(data),
@@ -264,17 +278,36 @@ def _count_of_more(name: str, value: SupportsIndex) -> int:
 
 def _finish(drive: Drive, config: RunConfig) -> Run:
     drive.run()
-    if drive.fault is not None:
-        warnings.warn(f"training {drive.fault}", HarmoniumWarning, stacklevel=3)
+    members = config.train.members or 1
+    reason = drive.fault or reason_of(drive.stopped, members)
+    if reason:
+        warnings.warn(f"training {reason}" if members == 1 else reason, HarmoniumWarning, stacklevel=3)
     return Run(
-        model=as_single(drive.state.model),
+        model=drive.model(),
         history=drive.history,
         path=None if drive.folder is None else drive.folder.path,
         state=drive.state,
-        reliable=drive.fault is None,
-        reason=drive.fault or "",
+        reliable=not reason,
+        reason=reason,
         config=config.to_dict(),
     )
+
+
+def _count_of(ensemble: Ensemble, members: SupportsIndex | None) -> int:
+    """How many members an ensemble begins with, and that no other number was asked for."""
+    if members is not None and members != len(ensemble):
+        raise SettingError(
+            f"members={members} are asked for, but the ensemble given has {len(ensemble)}; leave members out"
+        )
+    if len(ensemble) == 1:
+        raise SettingError("an ensemble of one member is trained as a model; pass ensemble.member(0)")
+    return len(ensemble)
+
+
+def _shaped_like(model: AbstractEnergyModel | Ensemble, config: RunConfig) -> AbstractEnergyModel | Ensemble:
+    """What a run's state has the form of; its numbers come from a checkpoint."""
+    count = config.train.members or 1
+    return model if count == 1 or isinstance(model, Ensemble) else Ensemble.of([model] * count)
 
 
 def _on_device(like: Any, leaf: Any) -> Any:

@@ -27,19 +27,32 @@ class Trainer(eqx.Module):
     schedule: AbstractSchedule
 
     def train_step(
-        self, state: TrainState, step: Step, batch: Batch, offsets: Configuration | None = None
+        self,
+        state: TrainState,
+        step: Step,
+        batch: Batch,
+        offsets: Configuration | None = None,
+        unit: Float[Array, ""] | None = None,
     ) -> tuple[TrainState, RuleInfo]:
         """One update, a pure function.
 
         With ``offsets`` the parameters of ``state.model`` are read in coordinates centred there: the gradient is that
         of the surrogate of the ordinary model, and the optimiser (momentum, decay) works in those coordinates.
+
+        ``unit`` is the number 1 under the map over members of an ensemble. It multiplies the gradient there, so that
+        the derivative of a mean over rows belongs to a member and not to all of them: as a constant of all it makes the
+        compiler transpose every batch, which is three times slower.
         """
 
         def surrogate(parameters: AbstractEnergyModel) -> tuple[Float[Array, ""], tuple[Any, RuleInfo]]:
             model = parameters if offsets is None else parameters.from_centred(offsets)
             return self.rule.loss(model, step, state.rule_state, batch)
 
-        gradient, (rule_state, info) = jax.grad(surrogate, has_aux=True)(state.model)
+        if unit is None:
+            gradient, (rule_state, info) = jax.grad(surrogate, has_aux=True)(state.model)
+        else:
+            _, pull_back, (rule_state, info) = jax.vjp(surrogate, state.model, has_aux=True)
+            (gradient,) = pull_back(unit)
         parameters: Any = state.model
         updates, optimizer_state = self.optimizer.update(gradient, state.optimizer_state, parameters)
         rate = self.schedule.rate(state.index, state.start, state.horizon) * state.rate_scale
@@ -68,6 +81,7 @@ class Trainer(eqx.Module):
         real: Float[Array, "chunk batch"] | None,
         epochs: Int[Array, " chunk"],
         count: Int[Array, ""],
+        unit: Float[Array, ""] | None = None,
     ) -> tuple[TrainState, RuleInfo]:
         """The first ``count`` of a chunk of updates, in one loop on the device; the info is their mean.
 
@@ -87,7 +101,7 @@ class Trainer(eqx.Module):
             step = Step(state.index, state.horizon, _at(shared_words, position), _at(words, position))
             shown = None if real is None else _at(real, position)
             batch = feed.batch(_at(order, position), shown, _at(epochs, position), dtype)
-            return self.train_step(state, step, batch, offsets)
+            return self.train_step(state, step, batch, offsets, unit)
 
         blank = jax.tree.map(
             lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(update, jnp.int32(0), state)[1]

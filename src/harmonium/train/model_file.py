@@ -3,6 +3,8 @@
 A model is what its ``parameters()`` say: the arguments of its class's ``from_arrays``. The arrays among them become
 the tensors of the file with their dtype as it is; everything else, with the name of the class, becomes its
 description. Loading calls ``from_arrays`` of a class out of a closed list, so that a file can name no other code.
+
+Of an ensemble the arrays of the members are stacked along a first axis, and what is no array is the same for all.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from harmonium.energy.ensemble import Ensemble
 from harmonium.errors import FileError, SettingError
 from harmonium.train.plain import plain
 from harmonium.train.storage import harmonium_version, read_tensors, write_tensors
@@ -27,6 +30,7 @@ MODELS: dict[str, str] = {
 """Name in the file, and where the class is found."""
 
 _KIND = "model"
+_ENSEMBLE = "ensemble"
 
 
 def save(
@@ -36,7 +40,7 @@ def save(
     *,
     about: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Writes a model as one checksummed safetensors file, whole or not at all; returns the path written.
+    """Writes a model, or an `Ensemble`, as one checksummed safetensors file, whole or not at all; returns its path.
 
     ``about`` is any JSON description of where the model comes from; see `load_described`.
 
@@ -53,8 +57,18 @@ def save(
             f"cannot save a {type(model).__name__}, only {', '.join(MODELS)}; pass the model itself (run.model)"
         )
     tensors: dict[str, np.ndarray] = {}
-    parameters = {key: _pack(value, key, tensors) for key, value in model.parameters().items()}
-    document = {"kind": _KIND, "class": name, "parameters": parameters}
+    document: dict[str, Any] = {"kind": _KIND, "class": name}
+    if isinstance(model, Ensemble):
+        document |= {"kind": _ENSEMBLE, "members": len(model), "faults": list(model.faults)}
+        stacks: dict[str, list[np.ndarray]] = {}
+        for member in model:
+            own: dict[str, np.ndarray] = {}
+            document["parameters"] = _pack_all(member, own)
+            for key, array in own.items():
+                stacks.setdefault(key, []).append(array)
+        tensors |= {key: np.stack(arrays) for key, arrays in stacks.items()}
+    else:
+        document["parameters"] = _pack_all(model, tensors)
     if about:
         document["about"] = dict(about)
     return write_tensors(path, tensors, document, overwrite, fault="model")
@@ -66,7 +80,7 @@ def can_save(model: Any) -> bool:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Returns the model that ``save`` wrote; float64 parameters come back as float64.
+    """Returns the model, or the ensemble, that ``save`` wrote; float64 parameters come back as float64.
 
     Raises FileError when the file is missing, damaged, of a newer harmonium, or holds something else.
 
@@ -85,7 +99,7 @@ def load_described(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
             "model.safetensors in it"
         )
     tensors, document = read_tensors(path)
-    if document.get("kind") != _KIND:
+    if document.get("kind") not in (_KIND, _ENSEMBLE):
         raise FileError(
             f"{path} holds a {document.get('kind', 'nameless thing')}, not a model; name a file that hm.save wrote, or "
             "use hm.load_run on the run folder"
@@ -97,20 +111,34 @@ def load_described(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
         )
     module, _, attribute = MODELS[name].partition(":")
     from_arrays = getattr(import_module(module), attribute).from_arrays
-    parameters = {key: _unpack(value, tensors) for key, value in document["parameters"].items()}
+    members = document.get("members")
+    of_members = [
+        {key: tensor[member] for key, tensor in tensors.items()} for member in range(members or 0)
+    ] or [tensors]
+    parameters = [
+        {key: _unpack(value, own) for key, value in document["parameters"].items()} for own in of_members
+    ]
     try:
-        inspect.signature(from_arrays).bind(**parameters)
+        inspect.signature(from_arrays).bind(**parameters[0])
     except TypeError as error:
         raise FileError(
             f"{path} holds a {name} that harmonium {harmonium_version()} cannot build ({error}); install a newer "
             "harmonium"
         ) from error
-    return from_arrays(**parameters), document.get("about", {})
+    about = document.get("about", {})
+    if members is None:
+        return from_arrays(**parameters[0]), about
+    return Ensemble(Ensemble.of(from_arrays(**own) for own in parameters).stacked, document["faults"]), about
 
 
 def _class_name(model: Any) -> str | None:
+    model = model.stacked if isinstance(model, Ensemble) else model
     kind = f"{type(model).__module__}:{type(model).__qualname__}"
     return next((name for name, place in MODELS.items() if place == kind), None)
+
+
+def _pack_all(model: Any, tensors: dict[str, np.ndarray]) -> dict[str, Any]:
+    return {key: _pack(value, key, tensors) for key, value in model.parameters().items()}
 
 
 def _pack(value: Any, name: str, tensors: dict[str, np.ndarray]) -> Any:

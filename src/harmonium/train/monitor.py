@@ -88,6 +88,19 @@ class Monitor:
         finite, *numbers = jax.device_get(signs)
         return Health(bool(finite), *(float(number) for number in numbers))
 
+    def faults(self, _state: TrainState, health: Health) -> dict[int, str]:
+        """`fault` of the one model, which is member 0 of a run without members; empty while it is sound."""
+        fault = self.fault(health)
+        return {} if fault is None else {0: fault}
+
+    def report(
+        self, state: TrainState, health: Health, rate: np.ndarray, epoch: float, _number: int | None
+    ) -> tuple[dict[str, Any], dict[int, str]]:
+        """One line of metrics, and the fault that it shows."""
+        record = self.record(state, health, float(rate), epoch)
+        fault = self.fault_of_likelihood(record)
+        return record, {} if fault is None else {0: fault}
+
     def fault(self, health: Health) -> str | None:
         """Why the run must be held to have diverged; None while it is sound.
 
@@ -114,6 +127,12 @@ class Monitor:
 
     def record(self, state: TrainState, health: Health, rate: float, epoch: float) -> dict[str, Any]:
         """One line of metrics."""
+        return self.line(state, health, rate, epoch, self.likelihoods(state.model))
+
+    def line(
+        self, state: TrainState, health: Health, rate: float, epoch: float, likelihoods: dict[str, Estimate]
+    ) -> dict[str, Any]:
+        """One line of metrics, of which the likelihoods are known."""
         record: dict[str, Any] = {
             "index": int(state.index),
             "epoch": epoch,
@@ -124,7 +143,7 @@ class Monitor:
         }
         if not math.isnan(health.hidden_mean):
             record["hidden_mean"] = health.hidden_mean
-        for split, estimate in self.likelihoods(state.model).items():
+        for split, estimate in likelihoods.items():
             record[f"log_likelihood_{split}"] = estimate.value
             record[f"log_likelihood_{split}_row_stderr"] = estimate.row_stderr
             record["log_likelihood_kind"] = str(estimate.kind)
@@ -144,10 +163,10 @@ class Monitor:
 
 @cache
 def _health_program():
-    return compile_function(_signs)
+    return compile_function(vital_signs)
 
 
-def _signs(
+def vital_signs(
     model: AbstractEnergyModel,
     chains: Configuration | None,
     probe: Float[Array, "rows n"],
@@ -155,6 +174,7 @@ def _signs(
     key: Array,
     index: Array,
 ) -> tuple[Array, ...]:
+    """What `Health` holds, on the device."""
     noise = Noise.of(update_words(key, index[None])[0]).stream(_PROBE_STREAM)
     blank = tuple(jnp.zeros((probe.shape[0], units.size)) for units in model.units[1:])
     held = model.sweep(noise, (probe, *blank), clamp=(True, *(None for _ in blank)))

@@ -7,14 +7,20 @@ import os
 from pathlib import Path
 from typing import Any
 
+import jax
+import numpy as np
+
 from harmonium.data.base import DataSet
 from harmonium.data.load import as_dataset, from_source
 from harmonium.energy import names as models
 from harmonium.energy.base import AbstractEnergyModel
+from harmonium.energy.ensemble import Ensemble
 from harmonium.errors import DataError, FileError, SettingError
+from harmonium.numerics.precision import as_single
 from harmonium.rules import names as rules
 from harmonium.rules.base import AbstractRule
 from harmonium.train.config import RunConfig, read_settings
+from harmonium.train.ensemble import member_seed, reason_of
 from harmonium.train.folder import RunFolder
 from harmonium.train.model_file import load_described
 from harmonium.train.run import History, Run
@@ -46,6 +52,10 @@ def load_run(path: str | os.PathLike[str]) -> Run:
     model, about = load_described(folder.model_path)
     updates = about.get("updates", math.inf)  # a file that hm.save put there says nothing of a run
     fault = about.get("fault", "")
+    reason = fault
+    if isinstance(model, Ensemble) and not fault:
+        stopped = {member: words for member, words in enumerate(model.faults) if words}
+        reason = reason_of(stopped, len(model))
     return Run(
         model=model,
         # A run that is still going on, or was killed, has told more than it has saved.
@@ -53,8 +63,8 @@ def load_run(path: str | os.PathLike[str]) -> Run:
         path=Path(path),
         state=None,
         finished=bool(fault) or updates >= about.get("horizon", 0),
-        reliable=not fault,
-        reason=fault,
+        reliable=not reason,
+        reason=reason,
         config=config.to_dict(),
     )
 
@@ -75,6 +85,51 @@ def model(config: RunConfig, data: DataSet) -> AbstractEnergyModel:
         weight_scale=settings.weight_scale,
         seed=config.train.seed,
     )
+
+
+def members(config: RunConfig, data: DataSet) -> AbstractEnergyModel | Ensemble:
+    """What settings describe, before any training: the model, or the members that settings ask for.
+
+    Each member is the model that the settings make with the member's own seed.
+    """
+    count = config.train.members or 1
+    if count == 1:
+        return model(config, data)
+    return Ensemble.of(model(_with_seed(config, member), data) for member in range(count))
+
+
+def members_like(
+    template: AbstractEnergyModel, config: RunConfig, data: DataSet
+) -> AbstractEnergyModel | Ensemble:
+    """The model itself, or the members that settings ask for, begun from it.
+
+    From a fresh model, whose biases are all zero, member 0 is itself, and the others have weights of their own: those
+    that a new model of its kind has with the member's seed, at the root mean square of the given ones. Of any other
+    model all members are copies.
+
+    Raises `SettingError` for a fresh model of a kind that no settings describe.
+    """
+    count = config.train.members or 1
+    if count == 1:
+        return template
+    if any(np.any(np.asarray(units.bias)) for units in template.units):
+        return Ensemble.of([template] * count)
+    if config.model.kind == CUSTOM:
+        raise SettingError(
+            f"members={count} of a fresh {type(template).__name__} need weights of their own, and no settings say how "
+            "to draw them; pass hm.Ensemble.of([...]) with a model for each member"
+        )
+    weights = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(template.couplings)])
+    scale = float(np.sqrt(np.mean(np.square(weights, dtype=np.float64))))
+    scaled = config.model.model_copy(update={"weight_scale": scale})
+    own = config.model_copy(update={"model": scaled})
+    others = [as_single(model(_with_seed(own, member), data)) for member in range(1, count)]
+    return Ensemble.of([as_single(template), *others])
+
+
+def _with_seed(config: RunConfig, member: int) -> RunConfig:
+    seed = member_seed(config.train.seed, member)
+    return config.model_copy(update={"train": config.train.model_copy(update={"seed": seed})})
 
 
 def rule(config: RunConfig) -> AbstractRule:

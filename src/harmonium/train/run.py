@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harmonium.energy.base import AbstractEnergyModel
 from harmonium.errors import MissingExtraError
 from harmonium.train.state import TrainState
 
@@ -37,13 +36,13 @@ class History(list[dict[str, Any]]):
 class Run:
     """A training run: the model it arrived at and how it went.
 
-    - ``model``: the trained model, with numpy arrays.
+    - ``model``: the trained model, with numpy arrays; the `harmonium.Ensemble` of all members where there are several.
     - ``history``: its reports (see `History`).
     - ``path``: its folder, or None for a run that was kept in memory.
     - ``state``: the complete state at the end of training; None for a run read from its folder.
     - ``finished``: False for a run read from its folder before it came to its end; see `resume`.
-    - ``reliable`` and ``reason``: False, with the reason, when the divergence guard stopped it; the model is then the
-      last good one.
+    - ``reliable`` and ``reason``: False, with the reason, when the divergence guard stopped it, or a member of it;
+      the model is then the last good one.
     - ``config``: the resolved settings in sections.
 
     >>> from harmonium.energy.rbm import RBM
@@ -51,7 +50,7 @@ class Run:
     Run of 100 updates
     """
 
-    model: AbstractEnergyModel
+    model: Any
     history: History
     path: Path | None
     state: TrainState | None

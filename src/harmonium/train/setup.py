@@ -16,6 +16,7 @@ from harmonium.data.base import DataSet
 from harmonium.data.binarization import draw_binary
 from harmonium.data.support import encode
 from harmonium.energy.base import AbstractEnergyModel
+from harmonium.energy.ensemble import Ensemble
 from harmonium.errors import SettingError
 from harmonium.evaluate.likelihood import visible_rows
 from harmonium.numerics.compile import compile_function
@@ -23,6 +24,8 @@ from harmonium.numerics.precision import as_single, in_double_precision
 from harmonium.numerics.random import BEYOND_UPDATES, key_words
 from harmonium.rules.base import AbstractRule
 from harmonium.train.config import TrainConfig
+from harmonium.train.ensemble import Orders, first_member_states, member_seed
+from harmonium.train.ensemble_monitor import EnsembleMonitor
 from harmonium.train.feed import Feed, Order, binarization_words
 from harmonium.train.loop import Trainer
 from harmonium.train.monitor import Monitor
@@ -54,12 +57,12 @@ class Setup(NamedTuple):
     trainer: Trainer
     state: TrainState
     feed: Feed
-    order: Order
-    monitor: Monitor
+    order: Order | Orders
+    monitor: Monitor | EnsembleMonitor
 
 
 def prepare(
-    model: AbstractEnergyModel,
+    model: AbstractEnergyModel | Ensemble,
     data: DataSet,
     rule: AbstractRule,
     settings: TrainConfig,
@@ -67,8 +70,12 @@ def prepare(
 ) -> Setup:
     """Check data against model, put the rows on the device, and build the state before the first update.
 
+    Of an ensemble every member is begun as it would be in a run alone with its own seed.
+
     Raises `DataError` for rows that the visible units cannot take and `SettingError` for settings out of range.
     """
+    ensemble = model if isinstance(model, Ensemble) else None
+    model = model.member(0) if isinstance(model, Ensemble) else model
     units = model.units[model.observed[0]]
     stochastic = data.binarization == "stochastic"
     rows = encode(
@@ -85,20 +92,27 @@ def prepare(
         kept = np.flatnonzero(data.weight)
         rows, weight = rows[kept], np.asarray(data.weight, np.float32)[kept]
     key = jax.random.key(settings.seed)
-    order = Order(key, len(rows), settings.batch_size)
+    keys = [jax.random.key(member_seed(settings.seed, member)) for member in range(len(ensemble or ()))]
+    order = (
+        Orders(keys, len(rows), settings.batch_size) if keys else Order(key, len(rows), settings.batch_size)
+    )
     updates = settings.updates or (settings.epochs * order.per_epoch if settings.epochs else DEFAULT_UPDATES)
     if updates >= 2**31:
         raise SettingError(
             f"epochs={settings.epochs} are {updates} updates, more than 32 bits count; choose fewer"
         )
-    model = as_single(model)
     mean = np.average(rows, axis=0, weights=weight).astype(np.float32)
     if stochastic:
         low, high = units.support
         mean = low + (high - low) * mean
-    if settings.initialize:
-        model = biases_from_data(model, mean, len(rows))
-    words = binarization_words(key) if stochastic else None
+
+    def begun(model: AbstractEnergyModel) -> AbstractEnergyModel:
+        model = as_single(model)
+        return biases_from_data(model, mean, len(rows)) if settings.initialize else model
+
+    words = None
+    if stochastic:
+        words = jnp.stack([binarization_words(one) for one in keys]) if keys else binarization_words(key)
     feed = Feed(jnp.asarray(rows), None if weight is None else jnp.asarray(weight), words, units.support)
     rate = settings.learning_rate
     if rate is None:
@@ -120,20 +134,26 @@ def prepare(
     )
     # The rule sees the whole data as one row of means: it starts offsets and chains from nothing else.
     batch = Batch(x=jnp.asarray(mean[None]))
-    rule_state = _first_rule_state(rule, jax.random.fold_in(key, _INIT_TAG), model, batch)
-    model = jax.tree.map(jnp.asarray, model)
-    parameters: Any = model
+    if ensemble is None:
+        first = begun(model)
+        rule_state = _first_rule_state(rule, jax.random.fold_in(key, _INIT_TAG), first, batch)
+        parameters: Any = jax.tree.map(jnp.asarray, first)
+        optimizer_state = trainer.optimizer.init(parameters)
+    else:
+        parameters = jax.tree.map(jnp.asarray, Ensemble.of(map(begun, ensemble)).stacked)
+        starts = jnp.stack([jax.random.fold_in(one, _INIT_TAG) for one in keys])
+        optimizer_state, rule_state = first_member_states(rule, trainer.optimizer, starts, parameters, batch)
     state = TrainState(
-        model=model,
-        optimizer_state=trainer.optimizer.init(parameters),
+        model=parameters,
+        optimizer_state=optimizer_state,
         rule_state=rule_state,
         index=jnp.int32(0),
         start=jnp.int32(0),
         horizon=jnp.int32(updates),
-        chunk=jnp.int32(chunk_length(model, order.batch_size, updates)),
-        key=key,
+        chunk=jnp.int32(chunk_length(model, order.batch_size, updates, len(keys) or 1)),
+        key=jnp.stack(keys) if keys else key,
         shared_key=jax.random.fold_in(key, _SHARED_TAG),
-        rate_scale=jnp.float32(1.0),
+        rate_scale=jnp.ones(len(keys), jnp.float32) if keys else jnp.float32(1.0),
     )
     probe = draw_binary(rows, 0, units.support) if stochastic else rows
     held_out = None
@@ -141,7 +161,8 @@ def prepare(
         if split in data.splits():
             held_out = (split, visible_rows(model, data, split))
             break
-    return Setup(trainer, state, feed, order, Monitor(rule, probe, held_out, weight))
+    monitor = Monitor(rule, probe, held_out, weight)
+    return Setup(trainer, state, feed, order, EnsembleMonitor(monitor) if keys else monitor)
 
 
 def _first_rule_state(rule: AbstractRule, key: Array, model: AbstractEnergyModel, batch: Batch) -> Any:
@@ -181,14 +202,15 @@ def _field_of_mean(units: AbstractUnits, mean: np.ndarray) -> np.ndarray:
     return np.asarray(units.field_of_mean(jnp.asarray(mean)))
 
 
-def chunk_length(model: AbstractEnergyModel, batch_size: int, updates: int) -> int:
+def chunk_length(model: AbstractEnergyModel, batch_size: int, updates: int, members: int = 1) -> int:
     """Updates per compiled call: enough work to hide the host, few enough to report about twenty times a run.
 
-    A function of sizes alone, never of the clock, so that a run is the same on a faster machine.
+    A function of sizes alone, never of the clock, so that a run is the same on a faster machine. ``members`` share a
+    call, so that an interrupt waits no longer for many of them than for one.
     """
     pairs = sum(leaf.size for leaf in jax.tree.leaves(model.couplings))
     work = 10.0 * pairs * batch_size + 100.0 * batch_size * sum(units.size for units in model.units)
-    by_work = min(_LONGEST_CHUNK, max(_SHORTEST_CHUNK, int(_CHUNK_OPERATIONS / work)))
+    by_work = min(_LONGEST_CHUNK, max(_SHORTEST_CHUNK, int(_CHUNK_OPERATIONS / (work * members))))
     return max(_SHORTEST_CHUNK, min(by_work, -(-updates // _REPORTS)))
 
 

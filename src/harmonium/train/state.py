@@ -22,6 +22,10 @@ class TrainState(eqx.Module):
     - ``rate_scale``: what the divergence guard has multiplied the learning rate by.
 
     The data cursor is not stored: the order of rows is a function of the key and the index.
+
+    In the state of an ensemble everything that members have of their own (``model``, ``optimizer_state``,
+    ``rule_state``, ``key``, ``rate_scale``) has a leading member axis; the rest is shared. A member that the guard has
+    stopped has a ``rate_scale`` of 0.
     """
 
     model: AbstractEnergyModel
@@ -31,6 +35,6 @@ class TrainState(eqx.Module):
     start: Int[Array, ""]
     horizon: Int[Array, ""]
     chunk: Int[Array, ""]
-    key: Key[Array, ""]
+    key: Key[Array, "*members"]
     shared_key: Key[Array, ""]
-    rate_scale: Float[Array, ""]
+    rate_scale: Float[Array, "*members"]
