@@ -3,10 +3,10 @@
     HARMONIUM_DATA=folder/with/nltcs.npz python benchmarks/machines.py nltcs
     python benchmarks/machines.py hidden [--seeds 3]
 
-nltcs: 16 variables without hidden units, all rows at every update. The problem is convex; its maximum, by Newton's method
-in float64, is -6.025468 nats on the training rows, -6.028409 on the test rows, with log Z = 1.940137.
-hidden: 6 visible and 3 hidden units, all coupled, on rows of a machine of that kind. Persistent chains with each positive
-phase must come within 0.02 nat of what the exact gradient comes to.
+nltcs: 16 variables without hidden units, all rows at every update. The problem is convex; its maximum, by Newton's
+method in float64, is -6.025468 nats on the training rows, -6.028409 on the test rows, with log Z = 1.940137.
+hidden: 6 visible and 3 hidden units, all coupled, on rows of a machine of that kind. Persistent chains with each
+positive phase must come within 0.02 nat of what the exact gradient comes to.
 """
 
 from __future__ import annotations

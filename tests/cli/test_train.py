@@ -40,6 +40,34 @@ def test_a_run_ends_with_its_score_its_folder_and_its_picture(harmonium: Command
     assert "valid log-likelihood" in reports[-1]
 
 
+@pytest.mark.parametrize(
+    ("flags", "sizes", "rule"),
+    [
+        ("--hidden 0 --sampler exact", "4", "exact gradient"),
+        ("--hidden 2 --sampler pcd --inference gibbs --chains 16", "4 x 2", "pcd-1 with 16 chains"),
+        ("--hidden 2 --sampler cd --inference mean-field --visible spin", "4 x 2", "cd-1"),
+    ],
+)
+def test_a_general_machine_is_trained_scored_drawn_and_gone_on_with(
+    harmonium: Command, flags: str, sizes: str, rule: str
+) -> None:
+    said = harmonium(f"train --data bars-and-stripes:side=2 --model bm {flags} --updates 100 --out run")
+    assert said.status == 0, said.err
+    assert said.err.startswith(
+        f"training a bm {sizes} on bars-and-stripes:side=2 (6 rows) by {rule}, 100 updates"
+    )
+    scored = harmonium("evaluate run --json").json
+    estimate = hm.log_likelihood(hm.load_run("run").model, hm.load_data("bars-and-stripes:side=2").test)
+    assert scored["log_likelihood"]["value"] == estimate.value
+    assert scored["log_likelihood"]["kind"] == "exact"
+    units = sum(int(size) for size in sizes.split(" x "))
+    assert scored["model"]["kind"] == "BoltzmannMachine"
+    assert scored["model"]["parameters"] == units * (units + 1) // 2
+    assert len(harmonium("sample run --n 3 --steps 5").out.splitlines()) == 3
+    assert "BoltzmannMachine of 4" in harmonium("inspect run").out
+    assert harmonium("resume run --updates 100 --json").json["updates"] == 200
+
+
 def test_json_is_one_object_and_nothing_else(harmonium: Command) -> None:
     said = harmonium(f"train {BARS} --updates 100 --out run --json")
     assert said.status == 0
@@ -189,6 +217,13 @@ def test_a_model_worse_than_coin_flips_is_not_to_be_trusted(
         ("--data rows.npy --model rbn", "no model is called 'rbn'"),
         ("--data rows.npy --hidden 0", "--hidden 0 cannot be used"),
         ("--data rows.npy --hidden 3,4", "one hidden layer"),
+        ("--data rows.npy --model bm --hidden 3,4", "a bm has one hidden layer"),
+        ("--data rows.npy --model bm --hidden 200000", "choose fewer hidden units"),
+        ("--data rows.npy --model bm --hidden 40", "use --inference mean-field or --inference gibbs"),
+        ("--data rows.npy --model bm --hidden 40 --sampler exact", "43 states"),
+        ("--data rows.npy --inference wildly", "no inference is called 'wildly'"),
+        ("--data rows.npy --sampler exact --steps 3", "belongs to rules that sample or infer"),
+        ("--data rows.npy --sampler exact --inference gibbs", "belongs to rules that sample or infer"),
         ("--data rows.npy --hidden 2000000000", "choose fewer hidden units"),
         ("--data rows.npy --visible gauss", "no kind of unit is called 'gauss'"),
         ("--data rows.npy --sampler pdc", "no sampler is called 'pdc'"),

@@ -293,7 +293,7 @@ def test_configurations_that_do_not_fit_are_refused(name: str) -> None:
         with pytest.raises(
             SettingError, match=r"leading shapes \(3,\), \(2,\).*; pass as many rows in each layer"
         ):
-            model.energy((np.ones((3, rows[0].shape[1]), np.float32), *rows[1:]))
+            model.energy((np.ones((3, table.sizes[0]), np.float32), *rows[1:]))
     if not isinstance(model, AbstractBipartite):
         return
     for side in (0, 1):
