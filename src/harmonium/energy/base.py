@@ -6,7 +6,9 @@ from abc import abstractmethod
 from typing import Any, Self
 
 import equinox as eqx
-from jaxtyping import Array, Float
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, UInt32
 
 from harmonium.errors import SettingError
 from harmonium.numerics.random import Noise
@@ -70,6 +72,55 @@ class AbstractBipartite(AbstractEnergyModel):
     @abstractmethod
     def marginal_energy(self, side: int, layers: Layers) -> Float[Array, "*batch"]:
         """Energy of one side with the other side summed out exactly, in nats."""
+
+    def sweep(
+        self,
+        noise: Noise,
+        configuration: Configuration,
+        beta: Float[Array, "*batch"] | float | None = None,
+        clamp: Clamp | None = None,
+    ) -> Configuration:
+        """The first side given the second, then the second given the first, each drawn exactly.
+
+        The first side reads the first word of each noise counter and the second side the second. ``beta`` multiplies
+        every field, one value for all rows or one per row.
+        """
+        words_of_side = self.words_of_sides(noise, configuration[0].shape[:-1])
+        for side, words in enumerate(words_of_side):
+            configuration = self.draw_side(side, words, configuration, beta, clamp)
+        return configuration
+
+    def words_of_sides(
+        self, noise: Noise, batch: tuple[int, ...]
+    ) -> tuple[UInt32[Array, "*batch n"], UInt32[Array, "*batch n"]]:
+        """Random words for a draw of each side, wide enough for the larger one."""
+        width = max(sum(self.units[index].size for index in side) for side in self.sides)
+        return noise.pair((*batch, width))
+
+    def draw_side(
+        self,
+        side: int,
+        words: UInt32[Array, "*batch width"],
+        configuration: Configuration,
+        beta: Float[Array, "*batch"] | float | None = None,
+        clamp: Clamp | None = None,
+    ) -> Configuration:
+        """The configuration with the layers of one side drawn exactly given the other side."""
+        layers = list(configuration)
+        start = 0
+        for index in self.sides[side]:
+            layer_words = words[..., start : start + self.units[index].size]
+            start += self.units[index].size
+            held = None if clamp is None else clamp[index]
+            if held is True:
+                continue
+            field = self.field(index, tuple(layers))
+            if beta is not None:
+                field = field * jnp.expand_dims(jnp.asarray(beta, field.dtype), -1)
+            # The barrier keeps a compiler from recomputing noise and sigmoid in every consumer of the draw.
+            drawn = jax.lax.optimization_barrier(self.units[index].sample(layer_words, field))
+            layers[index] = drawn if held is None or held is False else jnp.where(held, layers[index], drawn)
+        return tuple(layers)
 
 
 def check_model(model: Any) -> None:

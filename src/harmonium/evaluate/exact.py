@@ -67,9 +67,15 @@ def exact_log_partition(model: AbstractBipartite, bit_budget: int = BIT_BUDGET) 
 
 def unnormalised_log_probability(model: AbstractBipartite, rows: np.ndarray) -> np.ndarray:
     """Minus the free energy of every row, in float64 nats."""
+    return -marginal_energies(model, 0, (rows,))
+
+
+def marginal_energies(model: AbstractBipartite, side: int, layers: tuple[np.ndarray, ...]) -> np.ndarray:
+    """Energy of each row of one side with the other side summed out, in float64 nats."""
     double = as_double(model)
     parts = [
-        _minus_marginal_energy(double, rows[start : start + 4096]) for start in range(0, len(rows), 4096)
+        _marginal_energy(double, side, tuple(layer[start : start + 4096] for layer in layers))
+        for start in range(0, len(layers[0]), 4096)
     ]
     return np.concatenate(parts)
 
@@ -80,8 +86,8 @@ def _log_partition(model: AbstractBipartite, side: int) -> float:
 
 
 @in_double_precision
-def _minus_marginal_energy(model: AbstractBipartite, rows: np.ndarray) -> np.ndarray:
-    return np.asarray(_marginal_program()(model, rows.astype(np.float64)))
+def _marginal_energy(model: AbstractBipartite, side: int, layers: tuple[np.ndarray, ...]) -> np.ndarray:
+    return np.asarray(_marginal_program()(model, side, tuple(layer.astype(np.float64) for layer in layers)))
 
 
 @cache
@@ -91,7 +97,9 @@ def _log_partition_program():
 
 @cache
 def _marginal_program():
-    return compile_function(lambda model, rows: -model.marginal_energy(0, (rows,)))
+    return compile_function(
+        lambda model, side, layers: model.marginal_energy(side, layers), static_argnums=1
+    )
 
 
 def _sum_states(model: AbstractBipartite, side: int) -> Float[Array, ""]:

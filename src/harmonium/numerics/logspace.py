@@ -48,6 +48,40 @@ def _softplus_sum_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Ar
     return softplus_sum(field), jnp.sum(logistic(field) * tangent, axis=-1)
 
 
+def softplus_change(
+    field: Float[Array, "*batch n"], change: Float[Array, "*batch n"]
+) -> Float[Array, "*batch"]:
+    r"""Sum over the last axis of :math:`\log(1 + e^{x + d}) - \log(1 + e^x)`, in nats.
+
+    Exact to rounding *of the changes* :math:`d`, however large the fields are: the change of :math:`\max(x, 0)` is
+    :math:`\max(d + \min(x, 0), -\max(x, 0))`, and what remains is a ratio of two products of factors between 1 and
+    2, of which one logarithm serves a group of at most 98.
+    """
+    positive = jnp.sum(jnp.maximum(change + jnp.minimum(field, 0), -jnp.maximum(field, 0)), axis=-1)
+    before, after = jnp.exp(-jnp.abs(field)), jnp.exp(-jnp.abs(field + change))
+    if jnp.result_type(field) == jnp.float64:
+        return positive + jnp.sum(jnp.log1p(after) - jnp.log1p(before), axis=-1)
+    logs = jnp.zeros(positive.shape, positive.dtype)
+    for start in range(0, field.shape[-1], SOFTPLUS_GROUP):
+        ratio = [
+            jnp.prod(1 + factors[..., start : start + SOFTPLUS_GROUP], axis=-1) for factors in (after, before)
+        ]
+        logs = logs + jnp.log(ratio[0] / ratio[1])
+    return positive + logs
+
+
+def two_sum(
+    left: Float[Array, "*batch"], right: Float[Array, "*batch"]
+) -> tuple[Float[Array, "*batch"], Float[Array, "*batch"]]:
+    """The rounded sum and what rounding lost of it, exactly (Knuth).
+
+    A loop that keeps both adds up single-precision terms with the error of double precision.
+    """
+    total = left + right
+    shadow = total - left
+    return total, (left - (total - shadow)) + (right - shadow)
+
+
 def log_mean_exp(log_values: Float[Array, " n"]) -> Float[Array, ""]:
     """Logarithm of the mean of ``exp(log_values)``."""
     return jax.nn.logsumexp(log_values) - jnp.log(log_values.shape[0])
