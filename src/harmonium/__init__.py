@@ -21,6 +21,7 @@ _PUBLIC = {
     "Run": "harmonium.train.run",
     "save": "harmonium.train.model_file",
     "load": "harmonium.train.model_file",
+    "AIS": "harmonium.evaluate.ais",
     "log_likelihood": "harmonium.evaluate.likelihood",
     "log_partition": "harmonium.evaluate.likelihood",
     "pseudo_likelihood": "harmonium.evaluate.proxies",
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from harmonium.energy.rbm import RBM as RBM
     from harmonium.errors import HarmoniumError as HarmoniumError
     from harmonium.errors import HarmoniumWarning as HarmoniumWarning
+    from harmonium.evaluate.ais import AIS as AIS
     from harmonium.evaluate.estimate import Estimate as Estimate
     from harmonium.evaluate.likelihood import log_likelihood as log_likelihood
     from harmonium.evaluate.likelihood import log_partition as log_partition

@@ -6,6 +6,7 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
@@ -51,7 +52,7 @@ class Path(AbstractBipartite):
                 "model's shape, e.g. Independent(model.units)"
             )
         self.base, self.model = base, model
-        self.beta = beta if hasattr(beta, "dtype") else jnp.asarray(beta, model.units[0].bias.dtype)  # pyright: ignore[reportAttributeAccessIssue]
+        self.beta = beta if hasattr(beta, "dtype") else np.asarray(beta, model.units[0].bias.dtype)  # pyright: ignore[reportAttributeAccessIssue]
 
     @classmethod
     def from_arrays(cls, base: AbstractLayered, model: AbstractLayered, beta: ArrayLike = 1.0) -> Path:

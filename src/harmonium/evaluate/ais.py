@@ -175,11 +175,7 @@ def both_directions(
 
 def prepare(model: AbstractLayered, rows: np.ndarray | None, settings: AIS, seed: int) -> Prepared:
     """Choose and freeze base and schedule, with draws that the walks do not see again."""
-    if not isinstance(model, AbstractLayered):
-        raise SettingError(
-            f"AIS walks on machines of layers such as hm.RBM(64, 16), got a {type(model).__name__}; "
-            'use method="exact"'
-        )
+    as_layered(model)
     key = jax.random.key(seed_number(seed))
     pilot = max(1, settings.temperatures // _PILOT_SHARE)
     words = [key_words(jax.random.fold_in(key, purpose)) for purpose in range(3)]
@@ -192,6 +188,16 @@ def prepare(model: AbstractLayered, rows: np.ndarray | None, settings: AIS, seed
     else:
         betas = linear_schedule(settings.temperatures)
     return Prepared(path, base, side, betas, key)
+
+
+def as_layered(model: Any) -> AbstractLayered:
+    """The model itself, known to be one that AIS can walk on; raises `SettingError` otherwise."""
+    if not isinstance(model, AbstractLayered):
+        raise SettingError(
+            f"AIS walks on machines of layers such as hm.RBM(64, 16), got a {type(model).__name__}; "
+            'use method="exact"'
+        )
+    return model
 
 
 def _walk_forward(prepared: Prepared, settings: AIS) -> Annealed:
