@@ -86,7 +86,8 @@ class Path(AbstractBipartite):
         return self.model.sides
 
     def energy(self, configuration: Layers) -> Float[Array, "*batch"]:
-        return (1 - self.beta) * self.base.energy(configuration) + self.beta * self.model.energy(configuration)
+        model = self.model.energy(configuration)
+        return (1 - self.beta) * self.base.energy(configuration) + self.beta * model
 
     def field(self, layer: int, configuration: Configuration) -> Float[Array, "*batch n"]:
         beta = jnp.expand_dims(jnp.asarray(self.beta), -1)

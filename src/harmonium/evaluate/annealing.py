@@ -54,9 +54,11 @@ def anneal(path: Path, side: int, betas: np.ndarray, particles: Configuration, w
     importance sampling, falling ones those of its reverse. The loop runs in the precision of the model; the shares of
     the weights are gathered without rounding and returned in float64.
     """
-    total, lost, ends, spread = _anneal_program()(
-        path, side, betas.astype(np.asarray(path.beta).dtype), particles, words
-    )
+    # An accelerator would else round the factors of its products to ten bits, which the weights would not survive.
+    with jax.default_matmul_precision("highest"):
+        total, lost, ends, spread = _anneal_program()(
+            path, side, betas.astype(np.asarray(path.beta).dtype), particles, words
+        )
     return Annealed(
         np.asarray(total, np.float64) + np.asarray(lost, np.float64),
         tuple(np.asarray(layer) for layer in ends),

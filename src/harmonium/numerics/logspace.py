@@ -54,20 +54,19 @@ def softplus_change(
     r"""Sum over the last axis of :math:`\log(1 + e^{x + d}) - \log(1 + e^x)`, in nats.
 
     Exact to rounding *of the changes* :math:`d`, however large the fields are: the change of :math:`\max(x, 0)` is
-    :math:`\max(d + \min(x, 0), -\max(x, 0))`, and what remains is a ratio of two products of factors between 1 and
-    2, of which one logarithm serves a group of at most 98.
+    :math:`\max(d + \min(x, 0), -\max(x, 0))`, and what remains is the logarithm of a ratio between 1/2 and 2, since
+    :math:`1 + e^{-|x|} = 2/(1 + |\tanh(x/2)|)`.
     """
-    positive = jnp.sum(jnp.maximum(change + jnp.minimum(field, 0), -jnp.maximum(field, 0)), axis=-1)
-    before, after = jnp.exp(-jnp.abs(field)), jnp.exp(-jnp.abs(field + change))
+    ramp = jnp.maximum(change + jnp.minimum(field, 0), -jnp.maximum(field, 0))
+    after = field + change
     if jnp.result_type(field) == jnp.float64:
-        return positive + jnp.sum(jnp.log1p(after) - jnp.log1p(before), axis=-1)
-    logs = jnp.zeros(positive.shape, positive.dtype)
-    for start in range(0, field.shape[-1], SOFTPLUS_GROUP):
-        ratio = [
-            jnp.prod(1 + factors[..., start : start + SOFTPLUS_GROUP], axis=-1) for factors in (after, before)
-        ]
-        logs = logs + jnp.log(ratio[0] / ratio[1])
-    return positive + logs
+        tails = jnp.log1p(jnp.exp(-jnp.abs(after))) - jnp.log1p(jnp.exp(-jnp.abs(field)))
+        return jnp.sum(ramp + tails, axis=-1)
+    ratio = (1 + jnp.abs(jnp.tanh(0.5 * field))) / (1 + jnp.abs(jnp.tanh(0.5 * after)))
+    # A product with ones: a sum over the last axis is compiled to one addition after the other, 1.4 times the cost of
+    # all the rest. One logarithm for a group of factors, the cheaper form of `softplus_sum`, is the dearer one here.
+    terms = ramp + jnp.log(ratio)
+    return jnp.matmul(terms, jnp.ones(terms.shape[-1], terms.dtype), precision=jax.lax.Precision.HIGHEST)
 
 
 def two_sum(
