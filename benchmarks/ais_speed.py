@@ -11,7 +11,7 @@ floor, at least 2.8 times as fast as numpy and 7 times as fast as rbms.
 from __future__ import annotations
 
 import argparse
-import importlib.util
+from itertools import pairwise
 
 from protocol import Contestant, one_core, print_table, race, ratio
 
@@ -67,7 +67,7 @@ def plain_numpy(model: hm.RBM, chains: int, temperatures: int):
         generator = np.random.default_rng(0)
         hidden = (generator.random((chains, len(upper_bias)), np.float32) < 0.5).astype(np.float32)
         total = np.zeros(chains)
-        for before, after in zip(betas[:-1], betas[1:], strict=True):
+        for before, after in pairwise(betas):
             inner = hidden @ turned
             old, new = before * inner + lower_bias, after * inner + lower_bias
             total += np.logaddexp(0, new).sum(axis=1) - np.logaddexp(0, old).sum(axis=1)

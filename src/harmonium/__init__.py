@@ -26,6 +26,7 @@ _PUBLIC = {
     "log_partition": "harmonium.evaluate.likelihood",
     "pseudo_likelihood": "harmonium.evaluate.proxies",
     "reconstruction_error": "harmonium.evaluate.proxies",
+    "raise_likelihood": "harmonium.evaluate.raise_proxy",
     "Estimate": "harmonium.evaluate.estimate",
     "sample": "harmonium.samplers.sample",
     "DataSet": "harmonium.data.base",
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from harmonium.evaluate.likelihood import log_partition as log_partition
     from harmonium.evaluate.proxies import pseudo_likelihood as pseudo_likelihood
     from harmonium.evaluate.proxies import reconstruction_error as reconstruction_error
+    from harmonium.evaluate.raise_proxy import raise_likelihood as raise_likelihood
     from harmonium.rules.contrastive import CD as CD
     from harmonium.rules.contrastive import PCD as PCD
     from harmonium.samplers.sample import sample as sample

@@ -72,7 +72,8 @@ def _layers_energy(parameters: dict[str, Any], layers: tuple[np.ndarray, ...]) -
 
 
 def _independent_energy(parameters: dict[str, Any], layers: tuple[np.ndarray, ...]) -> np.ndarray:
-    return -sum(layer @ bias for layer, bias in zip(layers, parameters["biases"], strict=True))
+    parts = [layer @ bias for layer, bias in zip(layers, parameters["biases"], strict=True)]
+    return -np.sum(parts, axis=0)
 
 
 def _path_energy(base: Energy, model: Energy) -> Energy:
@@ -97,7 +98,8 @@ def _path_to_an_rbm() -> Path:
 
 def _path_between_layers() -> Path:
     model = wave_layers(("bernoulli", 3), ("spin", 2), ("bernoulli", 2))
-    earlier = model.from_arrays(**model.parameters() | {"biases": [wave_vector(n, 0.2) for n in (3, 2, 2)]})
+    arguments: dict[str, Any] = model.parameters() | {"biases": [wave_vector(n, 0.2) for n in (3, 2, 2)]}
+    earlier = model.from_arrays(**arguments)
     return Path(earlier, model, 0.3)
 
 
@@ -331,8 +333,8 @@ EVALUATORS: dict[str, EvaluatorCase] = {
 class DrawnCase:
     """An evaluator that draws: asked with few temperatures, so that its error is large enough to be seen.
 
-    ``estimate`` takes the model, the rows and a seed. Over seeds its numbers must lie about the truth as widely as their
-    errors say, and on average on the side that ``kind`` names.
+    ``estimate`` takes the model, the rows and a seed. Over seeds its numbers must lie about the truth as widely as
+    their errors say, and on average on the side that ``kind`` names.
     """
 
     estimate: Callable[[Any, np.ndarray, int], Estimate]

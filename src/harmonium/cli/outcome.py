@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,12 @@ from harmonium.evaluate.estimate import Estimate
 from harmonium.evaluate.exact import plan_enumeration
 from harmonium.evaluate.likelihood import log_likelihood
 from harmonium.evaluate.proxies import pseudo_likelihood
-from harmonium.numerics.enumerate import BIT_BUDGET
+from harmonium.evaluate.starts import affordable_plan
 from harmonium.report.pictures import write_pictures
 from harmonium.report.summaries import summarise_model
 from harmonium.samplers.sample import sample
 from harmonium.train.folder import RunFolder
 from harmonium.train.run import Run
-
-MOST_OPERATIONS = 2e11
-"""Most operations that the exact likelihood at the end of a run may cost: some ten seconds. Counted, never timed."""
 
 _SAMPLES = 64
 
@@ -34,7 +32,7 @@ def conclude(run: Run, data: DataSet, path: Path, as_json: bool, draw: bool) -> 
     """Score the model on rows it was not trained on, draw samples if ``draw``, print both; the exit status."""
     split = held_out_split(data)
     rows = data.split(split)
-    estimate, is_proxy, remark = _score(run.model, data, split)
+    estimate, is_proxy, remark = _score(run.model, data, split, path)
     samples = RunFolder(path).samples_path
     if draw:
         seed = run.config["train"]["seed"]
@@ -117,17 +115,17 @@ def remarks(data: DataSet, split: str) -> list[str]:
     return found
 
 
-def _score(model: AbstractBipartite, data: DataSet, split: str) -> tuple[Estimate, bool, str]:
+def _score(model: AbstractBipartite, data: DataSet, split: str, path: Path) -> tuple[Estimate, bool, str]:
     """The exact likelihood, or a proxy where that costs too much; whether it is a proxy; and what to say of it."""
     from harmonium.evaluate.likelihood import visible_rows
 
     rows = visible_rows(model, data, split)
     notes = remarks(data, split)
-    plan = plan_enumeration(model)
-    if plan.bits <= BIT_BUDGET and plan.operations <= MOST_OPERATIONS:
+    if affordable_plan(model) is not None:
         return log_likelihood(model, rows), False, "\n".join(notes)
+    bits = plan_enumeration(model).bits
     notes.append(
-        f"too large for an exact likelihood here ({plan.bits} units on the smaller side, 2**{plan.bits} states); "
-        "what follows is a proxy, not a likelihood"
+        f"too large for an exact likelihood here ({bits} units on the smaller side, 2**{bits} states); what follows is "
+        f"a proxy, not a likelihood; harmonium evaluate {shlex.quote(str(path))} --method ais gives one, with a verdict"
     )
     return pseudo_likelihood(model, rows), True, "\n".join(notes)

@@ -34,7 +34,7 @@ class Independent(AbstractLayered):
     """
 
     units: tuple[AbstractUnits, ...]
-    couplings: tuple[Absent, ...]
+    couplings: tuple[Absent, ...]  # pyright: ignore[reportIncompatibleUnannotatedOverride]
 
     def __init__(self, units: Sequence[AbstractUnits]):
         if len(units) < 2:

@@ -10,7 +10,6 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from harmonium.energy.base import AbstractBipartite
-from harmonium.energy.couplings.absent import Absent
 from harmonium.energy.couplings.dense import Dense
 from harmonium.errors import SettingError
 from harmonium.typing import Configuration, Layers
@@ -29,7 +28,7 @@ class AbstractLayered(AbstractBipartite):
     """
 
     units: eqx.AbstractVar[tuple[AbstractUnits, ...]]
-    couplings: eqx.AbstractVar[tuple[Dense | Absent, ...]]
+    couplings: eqx.AbstractVar[tuple[Dense, ...]]
 
     @property
     def sides(self) -> tuple[tuple[int, ...], tuple[int, ...]]:

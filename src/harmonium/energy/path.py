@@ -132,9 +132,7 @@ class Path(AbstractBipartite):
         for index in self.sides[1 - side]:
             base, model = (end.field(index, configuration) for end in (self.base, self.model))
             change = jnp.expand_dims(jnp.asarray(step), -1) * (model - base)
-            weight = weight + self.units[index].log_partition_change(
-                self.field(index, configuration), change
-            )
+            weight = weight + self.units[index].log_partition_change(self.field(index, configuration), change)
         return jnp.asarray(weight)
 
     def from_centred(self, offsets: Configuration) -> Path:

@@ -23,7 +23,6 @@ from harmonium.evaluate.annealing import (
 )
 from harmonium.evaluate.base_rate import BASES, base_of, independent_draws
 from harmonium.evaluate.estimate import Estimate, Kind
-
 from harmonium.evaluate.schedule import SCHEDULES, linear_schedule, pilot_schedule
 from harmonium.evaluate.starts import Start, equilibrium_starts
 from harmonium.evaluate.verdict import LEAST_EFFECTIVE_CHAINS, doubts_about
@@ -32,17 +31,25 @@ from harmonium.numerics.random import key_words
 from harmonium.numerics.whole import seed_number, whole_number
 from harmonium.typing import Words
 
+DEFAULT_TEMPERATURES = 1000
+"""Steps of a walk where neither a number nor a budget is given."""
+
 _PILOT_SHARE = 10
 """The pilot of a schedule and the run that a base is taken from are a tenth as long as the walk itself."""
 
+_WALKS = 3 + 2 / _PILOT_SHARE
+"""Sweeps counted for each temperature: forward, reverse, its Gibbs run, and pilots."""
+
 _MOST_TEMPERATURES = 1 << 23
+_MOST_CHAINS = 1 << 24
 
 
 @dataclass(frozen=True)
 class AIS:
     """Settings of annealed importance sampling, to be passed as ``method``; "ais" stands for ``AIS()``.
 
-    - ``chains``: independent walks in either direction. ``temperatures``: steps of each.
+    - ``chains``: independent walks in either direction. ``temperatures``: steps of each; None is 1000, or as many as a
+      given budget of operations allows.
     - ``base``: the independent model that walks start from: "data" (the marginals of the rows given as ``data``, or of
       a pilot run of the model), "model" (the model without its couplings), or "uniform"; all are smoothed and frozen.
     - ``schedule``: "linear", or "pilot" (steps of equal conditional effective sample size, frozen before the chains
@@ -55,31 +62,31 @@ class AIS:
     """
 
     chains: int = 100
-    temperatures: int = 1000
+    temperatures: int | None = None
     base: str = "data"
     schedule: str = "linear"
 
     def __post_init__(self) -> None:
-        for name, least, most in (("chains", 2, 1 << 24), ("temperatures", 1, _MOST_TEMPERATURES)):
-            fault = f"{name} of AIS must be a whole number of at least {least}"
-            object.__setattr__(
-                self, name, whole_number(getattr(self, name), fault, f"at most {most}", least=least, most=most)
-            )
+        for name, least, most in (("chains", 2, _MOST_CHAINS), ("temperatures", 1, _MOST_TEMPERATURES)):
+            value = getattr(self, name)
+            if value is None and name == "temperatures":
+                continue
+            fault = f"{name} of AIS must be a whole number from {least} to {most}"
+            object.__setattr__(self, name, whole_number(value, fault, least=least, most=most))
         for name, known in (("base", BASES), ("schedule", SCHEDULES)):
             if getattr(self, name) not in known:
                 raise SettingError(
                     f"no {name} of AIS is called {getattr(self, name)!r}; choose one of {', '.join(known)}"
                 )
 
-    def operations(self, model: AbstractLayered) -> float:
-        """Counted operations of both directions together: walks, their starts, and pilots."""
-        sweeps = 3.0 * self.temperatures + 2 * (self.temperatures // _PILOT_SHARE)
-        return sweeps * sweep_operations(model, self.chains)
-
-    def within(self, operations: float, model: AbstractLayered) -> AIS:
-        """These settings with as many temperatures as the count of operations allows."""
-        per_temperature = replace(self, temperatures=1000).operations(model) / 1000
-        return replace(self, temperatures=min(_MOST_TEMPERATURES, max(1, int(operations / per_temperature))))
+    def resolve(self, model: AbstractLayered, operations: float | None = None) -> AIS:
+        """These settings with a number of temperatures: their own, else what ``operations`` allow, else 1000."""
+        if self.temperatures is not None:
+            return self
+        if operations is None:
+            return replace(self, temperatures=DEFAULT_TEMPERATURES)
+        fit = int(operations / (_WALKS * sweep_operations(model, self.chains)))
+        return replace(self, temperatures=min(_MOST_TEMPERATURES, max(1, fit)))
 
 
 class Prepared(NamedTuple):
@@ -104,14 +111,14 @@ def forward_log_partition(
     .. math:: \log \hat Z = \log Z_0 + \log \frac1n \sum_i w_i, \quad
         \log w = \sum_k F_{\beta_{k-1}}(x_{k-1}) - F_{\beta_k}(x_{k-1})
 
-    in nats, with :math:`E_\beta = (1-\beta) E_0 + \beta E`. :math:`\hat Z` is unbiased, so that its logarithm is too low
-    on average (Jensen), and lower the fewer chains carry the weight. Walks hold the states of the smaller side and
+    in nats, with :math:`E_\beta = (1-\beta) E_0 + \beta E`. :math:`\hat Z` is unbiased, so that its logarithm is too
+    low on average (Jensen), and lower the fewer chains carry the weight. Walks hold the states of the smaller side and
     sum the larger one out. ``data`` are rows, already encoded; without them the base is that of a pilot run.
     ``stderr`` is on the log scale; ``cost`` holds the effective number of chains.
 
     Source: Neal (2001); Salakhutdinov and Murray (2008), whose form has the states of the visible side.
     """
-    settings = settings or AIS()
+    settings = (settings or AIS()).resolve(as_layered(model))
     prepared = prepare(model, data, settings, seed)
     return _forward(prepared, _walk_forward(prepared, settings))
 
@@ -128,7 +135,7 @@ def reverse_log_partition(
     the direction holds only as far as those have reached equilibrium; ``reason`` says which. Source: Burda, Grosse and
     Salakhutdinov (2015), section 3; Jarzynski's equality read backwards.
     """
-    settings = settings or AIS()
+    settings = (settings or AIS()).resolve(as_layered(model))
     prepared = prepare(model, data, settings, seed)
     start = _starts(prepared, data, settings, None if data is not None else _walk_forward(prepared, settings))
     return _reverse(prepared, start, _walk_back(prepared, start))
@@ -144,7 +151,7 @@ def both_directions(
     is worth fewer than ten chains, when a number is not finite, or when reversed chains that started from rows and
     from rest disagree.
     """
-    settings = settings or AIS()
+    settings = (settings or AIS()).resolve(as_layered(model))
     prepared = prepare(model, data, settings, seed)
     walk = _walk_forward(prepared, settings)
     forward = _forward(prepared, walk)
@@ -152,11 +159,15 @@ def both_directions(
     back = _walk_back(prepared, start)
     reverse = _reverse(prepared, start, back)
     doubts = doubts_about(forward, reverse, prepared.path.model, start, back)
-    agreement = f"forward {forward.value:.4f} +- {forward.stderr:.4f}, reverse {reverse.value:.4f} +- {reverse.stderr:.4f}"
+    agreement = ", ".join(
+        f"{name} {estimate.value:.4f} +- {estimate.stderr:.4f}"
+        for name, estimate in (("forward", forward), ("reverse", reverse))
+    )
+    steps = len(prepared.betas) - 1
     cost = {
-        "operations": settings.operations(model),
+        "operations": _WALKS * steps * sweep_operations(model, settings.chains),
         "chains": float(settings.chains),
-        "temperatures": float(settings.temperatures),
+        "temperatures": float(steps),
         "effective_chains": forward.cost["effective_chains"],
         "reverse_effective_chains": reverse.cost["effective_chains"],
     }
@@ -175,18 +186,18 @@ def both_directions(
 
 def prepare(model: AbstractLayered, rows: np.ndarray | None, settings: AIS, seed: int) -> Prepared:
     """Choose and freeze base and schedule, with draws that the walks do not see again."""
-    as_layered(model)
+    temperatures = settings.resolve(as_layered(model)).temperatures or DEFAULT_TEMPERATURES
     key = jax.random.key(seed_number(seed))
-    pilot = max(1, settings.temperatures // _PILOT_SHARE)
+    pilot = max(1, temperatures // _PILOT_SHARE)
     words = [key_words(jax.random.fold_in(key, purpose)) for purpose in range(3)]
     base = base_of(model, settings.base, rows, settings.chains, pilot, words[0])
     path = as_single(Path(base, model))
     side = walked_side(model)
     if settings.schedule == "pilot":
         start = independent_draws(base, settings.chains, words[1])
-        betas = pilot_schedule(path, side, settings.temperatures, start, words[2], pilot)
+        betas = pilot_schedule(path, side, temperatures, start, words[2], pilot)
     else:
-        betas = linear_schedule(settings.temperatures)
+        betas = linear_schedule(temperatures)
     return Prepared(path, base, side, betas, key)
 
 
@@ -208,7 +219,7 @@ def _walk_forward(prepared: Prepared, settings: AIS) -> Annealed:
 def _starts(prepared: Prepared, rows: np.ndarray | None, settings: AIS, walk: Annealed | None) -> Start:
     words = (prepared.words(5), prepared.words(6), prepared.words(7))
     return equilibrium_starts(
-        prepared.path.model, prepared.side, rows, walk, settings.chains, settings.temperatures, words
+        prepared.path.model, prepared.side, rows, walk, settings.chains, len(prepared.betas) - 1, words
     )
 
 

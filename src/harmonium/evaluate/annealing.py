@@ -16,7 +16,7 @@ from harmonium.energy.path import Path
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.logspace import two_sum
 from harmonium.numerics.random import Noise
-from harmonium.typing import Configuration, Words
+from harmonium.typing import Configuration, Layers, Words
 
 OPERATIONS_PER_UNIT = 60
 """Operations counted for one draw of one unit and its share of a weight, beside two for each weight of a product."""
@@ -46,7 +46,7 @@ def sweep_operations(model: AbstractLayered, chains: int) -> float:
     return chains * (4.0 * pairs + OPERATIONS_PER_UNIT * sum(units.size for units in model.units))
 
 
-def anneal(path: Path, side: int, betas: np.ndarray, particles: Configuration, words: Words) -> Annealed:
+def anneal(path: Path, side: int, betas: np.ndarray, particles: Layers, words: Words) -> Annealed:
     """Walk chains from point ``betas[0]`` of a path, where they are, to ``betas[-1]``, gathering log-weights.
 
     Every step first weighs the states of ``side``, then draws the other side and the side itself at the new point;

@@ -45,7 +45,7 @@ def base_of(
     counts = [float(chains)] * len(model.units)
     means = [np.asarray(mean, np.float64) for mean in means]
     if rows is not None:
-        means[0], counts[0] = np.mean(rows, axis=0, dtype=np.float64), float(len(rows))
+        means[0], counts[0] = np.asarray(np.mean(rows, axis=0, dtype=np.float64)), float(len(rows))
     layers = [
         _at_marginals(units, mean, count)
         for units, mean, count in zip(model.units, means, counts, strict=True)

@@ -97,9 +97,7 @@ def _log_partition_program():
 
 @cache
 def _marginal_program():
-    return compile_function(
-        lambda model, side, layers: model.marginal_energy(side, layers), static_argnums=1
-    )
+    return compile_function(lambda model, side, layers: model.marginal_energy(side, layers), static_argnums=1)
 
 
 def _sum_states(model: AbstractBipartite, side: int) -> Float[Array, ""]:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any, SupportsIndex
 
 import numpy as np
-import scipy.special
 
 from harmonium.data.base import DataSet
 from harmonium.data.binarization import draw_binary
@@ -50,11 +49,11 @@ def log_likelihood(
 
     ``method`` is "exact" (enumerate the smaller side), "ais" or an `AIS` with settings (annealed importance sampling
     both ways, starting from the marginals of the training rows), or "auto": exact when that takes no more than
-    ``bit_budget`` units on the smaller side and ``operation_budget`` operations (None: 2e11), else AIS. An AIS estimate is
-    on average too *high*, since its log Z is too low; ``reliable`` and ``reason`` hold the verdict of the reverse
-    direction, and of the rows themselves: distinct rows whose probabilities add up to more than one beyond the error
-    prove it wrong. ``seed`` is of the methods that draw. A given ``operation_budget`` also sets how many temperatures
-    "auto" and "ais" walk through.
+    ``bit_budget`` units on the smaller side and ``operation_budget`` operations (None: 2e11), else AIS. An AIS
+    estimate is on average too *high*, since its log Z is too low; ``reliable`` and ``reason`` hold the verdict of the
+    reverse direction, and of the rows themselves: distinct rows whose probabilities add up to more than one beyond the
+    error prove it wrong. ``seed`` is of the methods that draw. A given ``operation_budget`` also sets how many temperatures
+    AIS walks through, where its settings do not.
 
     Raises `DataError` for rows that do not fit the visible units and `BudgetError` for ``method="exact"`` and a model
     with more than ``bit_budget`` units on its smaller side. Source: the chapter's evaluation section,
@@ -84,7 +83,7 @@ def both_estimates(
     """`log_likelihood` of one split and the `log_partition` that it rests on, for the price of one."""
     check_model(model)
     check_method(method)
-    data = _as_data(data)
+    data = as_data(data)
     visible = visible_rows(model, data, split)
     partition = log_partition(
         model, method, data=data, seed=seed, bit_budget=bit_budget, operation_budget=operation_budget
@@ -136,10 +135,8 @@ def _chosen_method(
     most = MOST_OPERATIONS if operations is None else operations
     if method == "auto" and affordable_plan(model, bits, most) is not None:
         return None
-    if isinstance(method, AIS):
-        return method
-    layered = as_layered(model)
-    return AIS() if operations is None else AIS().within(operations, layered)
+    settings = method if isinstance(method, AIS) else AIS()
+    return settings.resolve(as_layered(model), operations)
 
 
 def _checked_operations(operations: Any) -> float | None:
@@ -159,7 +156,7 @@ def doubt_of_mass(partition: Estimate, scores: np.ndarray, rows: np.ndarray) -> 
     the log-sum-exp of their unnormalised log-probabilities ``scores``, by more than three standard errors of doubt.
     """
     _, first = np.unique(rows, axis=0, return_index=True)
-    least = float(scipy.special.logsumexp(scores[first]))
+    least = float(np.logaddexp.reduce(scores[first]))
     excess = least - partition.value
     if not excess > SIGMAS * partition.stderr + ROUNDING:
         return partition
@@ -195,7 +192,7 @@ def visible_rows(model: AbstractBipartite, data: Any, split: str | None = None) 
     """
     check_model(model)
     units = model.units[model.observed[0]]
-    data = _as_data(data)
+    data = as_data(data)
     if not isinstance(data, DataSet):
         return encode(data, units.support, "the rows", width=units.size).rows
     split = split or ("train" if data.test is None else "test")
@@ -217,7 +214,7 @@ def check_method(method: Any) -> None:
         raise SettingError(f"no method is called {method!r}; choose one of {', '.join(METHODS)}")
 
 
-def _as_data(data: Any) -> Any:
+def as_data(data: Any) -> Any:
     """A name, a path, a mapping, a sparse matrix or a data frame as a `DataSet`; anything else as it is."""
     if isinstance(data, str | os.PathLike | Mapping) or is_sparse(data) or is_frame(data):
         return load_data(data)

@@ -20,8 +20,7 @@ from harmonium.numerics.enumerate import BIT_BUDGET, chunk_bits, chunk_of_states
 from harmonium.numerics.precision import as_double, in_double_precision
 from harmonium.numerics.random import Noise
 from harmonium.samplers.base import resting_particles
-from harmonium.typing import Configuration, Words
-
+from harmonium.typing import Configuration, Layers, Words
 
 MOST_OPERATIONS = 2e11
 """Most operations of an exact sum that is made without being asked for: some ten seconds. Counted, never timed."""
@@ -89,7 +88,9 @@ def equilibrium_starts(
     )
     particles = tuple(np.concatenate(pair) for pair in zip(*halves, strict=True))
     return Start(
-        particles, f"reversed from {sweeps} Gibbs sweeps, half from {origin}, half from rest: not exact", first
+        particles,
+        f"reversed from {sweeps} Gibbs sweeps, half from {origin}, half from rest: not exact",
+        first,
     )
 
 
@@ -121,7 +122,7 @@ def exact_draws(model: AbstractBipartite, side: int, count: int, seed: int | np.
 
 
 def long_run(
-    model: AbstractBipartite, particles: Configuration | None, sweeps: int, words: Words, chains: int
+    model: AbstractBipartite, particles: Layers | None, sweeps: int, words: Words, chains: int
 ) -> tuple[np.ndarray, ...]:
     """Chains after ``sweeps`` Gibbs sweeps from given configurations, or from rest."""
     ends = _run_program()(model, particles, words, jnp.int32(sweeps), chains)
@@ -174,7 +175,9 @@ def _weights_of_chunk(
 
 @cache
 def _run_program():
-    def run(model: AbstractBipartite, particles: Configuration | None, words: Words, sweeps: Array, chains: int):
+    def run(
+        model: AbstractBipartite, particles: Configuration | None, words: Words, sweeps: Array, chains: int
+    ):
         noise = Noise.of(words)
         if particles is None:
             particles = resting_particles(noise.stream(1), model, chains)
@@ -190,6 +193,8 @@ def _held_program():
         particles = resting_particles(noise.stream(1), model, len(rows))
         clamp = (True, *[None] * (len(particles) - 1))
         start = (rows, *particles[1:])
-        return jax.lax.fori_loop(0, _HELD_SWEEPS, lambda i, now: model.sweep(noise.at(i), now, clamp=clamp), start)
+        return jax.lax.fori_loop(
+            0, _HELD_SWEEPS, lambda i, now: model.sweep(noise.at(i), now, clamp=clamp), start
+        )
 
     return compile_function(hold)

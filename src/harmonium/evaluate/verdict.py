@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import scipy.stats
@@ -42,7 +43,8 @@ def doubts_about(
             )
     if part(forward.value, forward.stderr, reverse.value, reverse.stderr):
         doubts.append(
-            f"forward and reverse part by {reverse.value - forward.value:.3g} nats, more than {SIGMAS:g} combined errors"
+            f"forward and reverse part by {reverse.value - forward.value:.3g} nats, more than {SIGMAS:g} combined "
+            "errors"
         )
     if start.first:
         doubts += _doubts_about_halves(model, start, walk)
@@ -62,7 +64,8 @@ def _doubts_about_halves(model: AbstractLayered, start: Start, walk: Annealed) -
     if part(one, its_stderr, other, its):
         doubts.append(f"reversed chains of the two origins part by {abs(one - other):.3g} nats")
     energies = marginal_energies(model, 0, tuple(start.particles[layer] for layer in model.sides[0]))
-    chance = scipy.stats.ks_2samp(*(energies[half] for half in halves)).pvalue
+    test: Any = scipy.stats.ks_2samp(energies[halves[0]], energies[halves[1]])
+    chance = float(test.pvalue)
     units = np.concatenate(start.particles, axis=1)
     chance = min(chance, _chance_of_means(*(units[half] for half in halves)))
     if chance < _ALARM:
