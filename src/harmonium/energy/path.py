@@ -111,7 +111,7 @@ class Path(AbstractBipartite):
         return jnp.asarray(total)
 
     def log_weight(
-        self, side: int, layers: Layers, beta: Float[Array, "*batch"] | float
+        self, side: int, layers: Layers, beta: Float[Array, "*points"] | float
     ) -> Float[Array, "*batch"]:
         r"""Log importance weight of one side, drawn at this point, at another point ``beta``, in nats.
 

@@ -54,7 +54,7 @@ def exact_log_partition(model: AbstractBipartite, bit_budget: int = BIT_BUDGET) 
         plan.bits,
         bit_budget,
         f"the exact log partition function of this {type(model).__name__}",
-        "use hm.pseudo_likelihood(model, data), a proxy that needs no partition function",
+        'use method="ais" (--method ais), which estimates it with a verdict',
     )
     value = _log_partition(as_double(model), plan.side)
     return Estimate(

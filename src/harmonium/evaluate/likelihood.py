@@ -52,8 +52,8 @@ def log_likelihood(
     ``bit_budget`` units on the smaller side and ``operation_budget`` operations (None: 2e11), else AIS. An AIS
     estimate is on average too *high*, since its log Z is too low; ``reliable`` and ``reason`` hold the verdict of the
     reverse direction, and of the rows themselves: distinct rows whose probabilities add up to more than one beyond the
-    error prove it wrong. ``seed`` is of the methods that draw. A given ``operation_budget`` also sets how many temperatures
-    AIS walks through, where its settings do not.
+    error prove it wrong. ``seed`` is of the methods that draw. A given ``operation_budget`` also sets how many
+    temperatures AIS walks through, where its settings do not.
 
     Raises `DataError` for rows that do not fit the visible units and `BudgetError` for ``method="exact"`` and a model
     with more than ``bit_budget`` units on its smaller side. Source: the chapter's evaluation section,

@@ -164,7 +164,7 @@ def _weights_of_chunk(
 ) -> tuple[Float[Array, " states"], Float[Array, "states bits"]]:
     """Log-weights of the states of one chunk, and the states with 1 for the upper value of a unit."""
     layers = [model.units[index] for index in model.sides[side]]
-    states = chunk_of_states(number, sum(units.size for units in layers), 0.0, 1.0, jnp.float64)
+    states = chunk_of_states(number, sum(units.size for units in layers), 0.0, 1.0, jnp.dtype(jnp.float64))
     configuration, start = [], 0
     for units in layers:
         low, high = units.support
