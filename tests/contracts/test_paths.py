@@ -122,7 +122,7 @@ def test_small_steps_lose_nothing_in_single_precision() -> None:
         )
     )()
     assert np.abs(ends[0] - ends[1]).min() > 100
-    np.testing.assert_allclose(np.asarray(shares, np.float64).sum(axis=0), ends[0] - ends[1], atol=1e-3)
+    np.testing.assert_allclose(np.asarray(shares, np.float64).sum(axis=0), ends[0] - ends[1], atol=5e-5)
 
 
 def test_independent_layers_have_a_known_partition_function() -> None:
@@ -137,10 +137,8 @@ def test_ends_of_other_layers_are_refused() -> None:
     model = model_of("rbm")
     for base in (
         wave_base(model_of("rbm of spins")),
-        wave_base(model_of("strong rbm")).units,
         hm.RBM(4, 2),
         model_of("four layers"),
-        path_to("rbm"),
     ):
         with pytest.raises(SettingError, match="a path runs between two machines of the same layers"):
-            Path(base, model)  # pyright: ignore[reportArgumentType]
+            Path(base, model)
