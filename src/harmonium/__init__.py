@@ -25,6 +25,7 @@ _PUBLIC = {
     "Run": "harmonium.train.run",
     "save": "harmonium.train.model_file",
     "load": "harmonium.train.model_file",
+    "AIS": "harmonium.evaluate.ais",
     "log_likelihood": "harmonium.evaluate.likelihood",
     "log_partition": "harmonium.evaluate.likelihood",
     "moments": "harmonium.evaluate.moments",
@@ -32,6 +33,7 @@ _PUBLIC = {
     "mode_weights": "harmonium.evaluate.moments",
     "pseudo_likelihood": "harmonium.evaluate.proxies",
     "reconstruction_error": "harmonium.evaluate.proxies",
+    "raise_likelihood": "harmonium.evaluate.raise_proxy",
     "Estimate": "harmonium.evaluate.estimate",
     "sample": "harmonium.samplers.sample",
     "DataSet": "harmonium.data.base",
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from harmonium.energy.rbm import RBM as RBM
     from harmonium.errors import HarmoniumError as HarmoniumError
     from harmonium.errors import HarmoniumWarning as HarmoniumWarning
+    from harmonium.evaluate.ais import AIS as AIS
     from harmonium.evaluate.estimate import Estimate as Estimate
     from harmonium.evaluate.likelihood import log_likelihood as log_likelihood
     from harmonium.evaluate.likelihood import log_partition as log_partition
@@ -58,6 +61,7 @@ if TYPE_CHECKING:
     from harmonium.evaluate.moments import moments as moments
     from harmonium.evaluate.proxies import pseudo_likelihood as pseudo_likelihood
     from harmonium.evaluate.proxies import reconstruction_error as reconstruction_error
+    from harmonium.evaluate.raise_proxy import raise_likelihood as raise_likelihood
     from harmonium.rules.contrastive import CD as CD
     from harmonium.rules.contrastive import PCD as PCD
     from harmonium.rules.likelihood import ExactGradient as ExactGradient

@@ -15,8 +15,11 @@ import jax
 import numpy as np
 
 import harmonium as hm
-from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.couplings.graph import grid
+from harmonium.energy.independent import Independent
+from harmonium.energy.layered import AbstractLayered
+from harmonium.energy.path import Path
+from harmonium.evaluate.ais import forward_log_partition, reverse_log_partition
 from harmonium.evaluate.estimate import Estimate, Kind
 from harmonium.inference.base import AbstractInference
 from harmonium.inference.clamped import ClampedGibbs
@@ -29,7 +32,7 @@ from harmonium.samplers.base import AbstractSampler
 from harmonium.samplers.gibbs import Gibbs
 from harmonium.typing import Clamp
 from harmonium.units.base import AbstractUnits
-from tests.contracts.machines import wave_layers, wave_machine, wave_rbm
+from tests.contracts.machines import wave_layers, wave_machine, wave_rbm, wave_vector
 from tests.contracts.sabotage import (
     AtOnce,
     HalfStepApart,
@@ -54,6 +57,9 @@ UNITS: dict[str, type[AbstractUnits]] = {
 # ------------------------------------------------------------------------------------------------------------ models
 
 
+Energy = Callable[[dict[str, Any], tuple[np.ndarray, ...]], np.ndarray]
+
+
 @dataclass(frozen=True)
 class ModelCase:
     """A machine small enough to write down.
@@ -61,8 +67,8 @@ class ModelCase:
     ``energy`` is the energy written out from ``parameters()`` and the layers, independently of the model's own code.
     """
 
-    build: Callable[[], AbstractEnergyModel]
-    energy: Callable[[dict[str, Any], tuple[np.ndarray, ...]], np.ndarray]
+    build: Callable[[], Any]
+    energy: Energy
 
 
 def _rbm_energy(parameters: dict[str, Any], layers: tuple[np.ndarray, ...]) -> np.ndarray:
@@ -92,6 +98,39 @@ def _pairs_energy(parameters: dict[str, Any], layers: tuple[np.ndarray, ...]) ->
 _SPARSE = np.array([[0, 1], [0, 4], [1, 2], [1, 5], [2, 3], [2, 4], [3, 5]])
 """Couplings of four visible and two hidden units: a chain of visible units, and hidden ones that are independent."""
 
+
+def _independent_energy(parameters: dict[str, Any], layers: tuple[np.ndarray, ...]) -> np.ndarray:
+    parts = [layer @ bias for layer, bias in zip(layers, parameters["biases"], strict=True)]
+    return -np.sum(parts, axis=0)
+
+
+def _path_energy(base: Energy, model: Energy) -> Energy:
+    def energy(parameters: dict[str, Any], layers: tuple[np.ndarray, ...]) -> np.ndarray:
+        beta = np.asarray(parameters["beta"])
+        ends = base(parameters["base"].parameters(), layers), model(parameters["model"].parameters(), layers)
+        return (1 - beta) * ends[0] + beta * ends[1]
+
+    return energy
+
+
+def wave_base(model: AbstractLayered) -> Independent:
+    """Independent layers like those of a model, of biases that are none of its own."""
+    biases = [wave_vector(units.size, 2.0 + place) for place, units in enumerate(model.units)]
+    return Independent.from_arrays(biases, kinds=[units.kind for units in model.units])
+
+
+def _path_to_an_rbm() -> Path:
+    model = wave_rbm("spin", gain=2.0)
+    return Path(wave_base(model), model, 0.6)
+
+
+def _path_between_layers() -> Path:
+    model = wave_layers(("bernoulli", 3), ("spin", 2), ("bernoulli", 2))
+    arguments: dict[str, Any] = model.parameters() | {"biases": [wave_vector(n, 0.2) for n in (3, 2, 2)]}
+    earlier = model.from_arrays(**arguments)
+    return Path(earlier, model, 0.3)
+
+
 MODELS: dict[str, ModelCase] = {
     "rbm": ModelCase(wave_rbm, _rbm_energy),
     "rbm of spins": ModelCase(lambda: wave_rbm("spin", "spin"), _rbm_energy),
@@ -113,12 +152,18 @@ MODELS: dict[str, ModelCase] = {
         lambda: wave_machine(6, pairs=grid(2, 3), visible="spin", gain=0.5), _pairs_energy
     ),
     "machine, spins below": ModelCase(lambda: wave_machine(3, 2, visible="spin", gain=0.5), _pairs_energy),
+    "independent": ModelCase(
+        lambda: Independent.from_arrays([wave_vector(3), wave_vector(2, 1.0)], kinds=["bernoulli", "spin"]),
+        _independent_energy,
+    ),
+    "path to an rbm": ModelCase(_path_to_an_rbm, _path_energy(_independent_energy, _rbm_energy)),
+    "path between layers": ModelCase(_path_between_layers, _path_energy(_layers_energy, _layers_energy)),
 }
 """Machines by name; every proof of models and exact evaluators runs on each."""
 
 
 @cache
-def model_of(name: str) -> AbstractEnergyModel:
+def model_of(name: str) -> Any:
     """The machine of a row, its arrays in float64."""
     return MODELS[name].build()
 
@@ -393,3 +438,47 @@ EVALUATORS: dict[str, EvaluatorCase] = {
     "reconstruction_error": EvaluatorCase(hm.reconstruction_error, _reconstruction, Kind.PROXY),
 }
 """Public functions that return an estimate."""
+
+
+@dataclass(frozen=True)
+class DrawnCase:
+    """An evaluator that draws: asked with few temperatures, so that its error is large enough to be seen.
+
+    ``estimate`` takes the model, the rows and a seed. Over seeds its numbers must lie about the truth as widely as
+    their errors say, and on average on the side that ``kind`` names.
+    """
+
+    estimate: Callable[[Any, np.ndarray, int], Estimate]
+    truth: Callable[[Any, Table, np.ndarray], np.ndarray]
+    kind: Kind
+
+
+def _log_partition_of(model: Any, table: Table, rows: np.ndarray) -> np.ndarray:
+    return np.array([table.log_partition()])
+
+
+_FEW = hm.AIS(chains=50, temperatures=4)
+
+DRAWN: dict[str, DrawnCase] = {
+    "log_partition": DrawnCase(
+        lambda model, rows, seed: hm.log_partition(model, _FEW, rows, seed),
+        _log_partition_of,
+        Kind.STOCHASTIC_LOWER,
+    ),
+    "forward_log_partition": DrawnCase(
+        lambda model, rows, seed: forward_log_partition(model, rows, _FEW, seed),
+        _log_partition_of,
+        Kind.STOCHASTIC_LOWER,
+    ),
+    "reverse_log_partition": DrawnCase(
+        lambda model, rows, seed: reverse_log_partition(model, rows, _FEW, seed),
+        _log_partition_of,
+        Kind.STOCHASTIC_UPPER,
+    ),
+    "log_likelihood": DrawnCase(
+        lambda model, rows, seed: hm.log_likelihood(model, rows, _FEW, seed),
+        lambda model, table, rows: _log_probability(table, rows),
+        Kind.STOCHASTIC_UPPER,
+    ),
+}
+"""Evaluators that draw, by name; `raise_likelihood`, which is of another quantity, is proved beside itself."""

@@ -20,6 +20,7 @@ from harmonium.samplers.base import AbstractSampler
 from harmonium.units.base import AbstractUnits
 from harmonium.units.kinds import UNIT_KINDS
 from tests.contracts.cases import (
+    DRAWN,
     EVALUATORS,
     EXACT_RULES,
     INFERENCES,
@@ -97,7 +98,8 @@ def test_every_public_estimate_has_its_row() -> None:
         if inspect.isroutine(function := getattr(harmonium, name))
         and inspect.signature(function).return_annotation in ("Estimate", Estimate)
     }
-    assert returning == EVALUATORS.keys()
+    assert returning == EVALUATORS.keys() | {"raise_likelihood"}
+    assert DRAWN.keys() >= {name for name in returning if name.startswith("log_")}
 
 
 def test_classes_are_abstract_or_final() -> None:

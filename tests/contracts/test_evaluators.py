@@ -6,18 +6,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.stats
 from scipy.sparse import csr_array
 
 import harmonium as hm
-from harmonium.energy.base import AbstractBipartite, check_model
+from harmonium.energy.base import check_model
+from harmonium.energy.bipartite import AbstractBipartite
 from harmonium.energy.boltzmann import BoltzmannMachine
 from harmonium.energy.rbm import RBM
 from harmonium.errors import BudgetError, DataError, SettingError
 from harmonium.evaluate import likelihood
 from harmonium.evaluate.estimate import Estimate, Kind
 from harmonium.evaluate.exact import exact_log_partition, plan_enumeration
-from tests.contracts.cases import EVALUATORS, MODELS, model_of, table_of
-from tests.contracts.tables import Table
+from tests.contracts.cases import DRAWN, EVALUATORS, MODELS, model_of, table_of
+from tests.contracts.tables import FALSE_ALARM, Table
 
 RBMS = [name for name in MODELS if isinstance(model_of(name), RBM)]
 SCORED = [*RBMS, *(name for name in MODELS if isinstance(model_of(name), BoltzmannMachine))]
@@ -153,15 +155,14 @@ def test_weights_of_two_hundred_in_single_precision(kinds: tuple[str, str]) -> N
     assert np.isfinite(hm.sample(model, 50, steps=20, seed=0)).all()
 
 
-@pytest.mark.parametrize("question", ["log_partition", "log_likelihood"])
-def test_the_budget_is_refused_with_its_bits_and_the_way_out(question: str) -> None:
+def test_the_budget_is_refused_with_its_bits_and_the_way_out() -> None:
     large = RBM(40, 30, seed=0)
     with pytest.raises(BudgetError) as refusal:
-        EVALUATORS[question].estimate(large, np.zeros((1, 40)))
+        hm.log_likelihood(large, np.zeros((1, 40)), "exact")
     message = str(refusal.value)
     assert "2**30 states" in message
     assert "budget is 26 bits" in message
-    assert "hm.pseudo_likelihood" in message
+    assert 'method="ais"' in message
     assert "bit_budget=30" in message
     # What costs no enumeration is answered.
     assert math.isfinite(hm.pseudo_likelihood(large, np.zeros((1, 40))).value)
@@ -169,7 +170,7 @@ def test_the_budget_is_refused_with_its_bits_and_the_way_out(question: str) -> N
 
 def test_the_budget_is_the_callers() -> None:
     with pytest.raises(BudgetError, match=r"2\*\*3 states, but the budget is 2 bits"):
-        hm.log_partition(model_of("rbm"), bit_budget=2)
+        hm.log_partition(model_of("rbm"), "exact", bit_budget=2)
     assert hm.log_partition(model_of("rbm"), bit_budget=3).kind == Kind.EXACT
 
 
@@ -185,11 +186,64 @@ def test_rows_that_do_not_fit_are_refused(name: str) -> None:
             EVALUATORS[name].estimate(model_of("rbm"), rows)
 
 
+def test_auto_is_decided_by_counts_alone() -> None:
+    model = model_of("rbm")
+    plan = plan_enumeration(model)
+    assert hm.log_partition(model).method == "exact"
+    assert hm.log_partition(model, operation_budget=plan.operations).method == "exact"
+    assert hm.log_partition(model, bit_budget=plan.bits - 1, operation_budget=1e6).method == "ais"
+    fewer = hm.log_partition(model, operation_budget=plan.operations - 1)
+    assert fewer.method == "ais"
+    # What is left of so small a budget is one temperature; none of it is a clock's.
+    assert fewer.cost["temperatures"] == 1
+    assert fewer.value == hm.log_partition(model, hm.AIS(temperatures=1)).value
+    for wrong in (0, -1.0, math.inf, math.nan, True):
+        with pytest.raises(SettingError, match="operation_budget must be a number of operations above 0"):
+            hm.log_partition(model, operation_budget=wrong)
+
+
+def test_a_budget_sets_the_temperatures_where_nothing_else_does() -> None:
+    model = model_of("rbm")
+    for settings in ("ais", hm.AIS()):
+        estimate = hm.log_partition(model, settings, operation_budget=2e8)
+        assert 1e8 < estimate.cost["operations"] <= 2e8
+    assert hm.log_partition(model, hm.AIS(temperatures=7), operation_budget=2e8).cost["temperatures"] == 7
+
+
 def test_unknown_methods_are_refused() -> None:
-    with pytest.raises(SettingError, match="no method is called 'guess'; choose one of auto, exact"):
+    with pytest.raises(SettingError, match="no method is called 'guess'; choose one of auto, exact, ais"):
         hm.log_partition(model_of("rbm"), "guess")
     with pytest.raises(SettingError, match="no method is called 'guess'"):
         hm.log_likelihood(model_of("rbm"), rows_of("rbm"), "guess")
+
+
+# ------------------------------------------------------------------------------------------- what draws
+
+SEEDS = 60
+
+
+@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize("machine", ["strong rbm", "rbm of spins", "rbm, spins above"])
+def test_a_drawn_number_lies_about_the_truth_as_widely_as_it_says(name: str, machine: str) -> None:
+    """Over seeds: the mean is not on the wrong side, and misses are as rare as those of a normal error."""
+    case, model = DRAWN[name], model_of(machine)
+    rows = rows_of(machine)
+    truth = case.truth(model, table_of(machine), rows).mean()
+    estimates = [case.estimate(model, rows, seed) for seed in range(SEEDS)]
+    errors = np.array([estimate.value for estimate in estimates]) - truth
+    stderr = np.array([estimate.stderr for estimate in estimates])
+    assert {estimate.kind for estimate in estimates} == {case.kind}
+    assert np.all(stderr > 1e-4)
+    sign = 1 if case.kind == Kind.STOCHASTIC_LOWER else -1
+    limit = scipy.stats.norm.isf(FALSE_ALARM) * errors.std(ddof=1) / math.sqrt(SEEDS)
+    assert sign * errors.mean() < limit
+    missed = int((np.abs(errors) > 1.96 * stderr).sum())
+    assert scipy.stats.binom.sf(missed - 1, SEEDS, 0.1) > FALSE_ALARM
+    # Errors ten times too small would be seen, and so would a value that is off by two of them.
+    assert scipy.stats.binom.sf(int((np.abs(errors) > 0.196 * stderr).sum()) - 1, SEEDS, 0.1) < FALSE_ALARM
+    assert abs((errors + 2 * stderr).mean()) > limit
+    assert len({estimate.value for estimate in estimates}) == SEEDS
+    assert case.estimate(model, rows, 0).value == estimates[0].value
 
 
 # ------------------------------------------------------------------------------------- the algebra of kinds
@@ -264,7 +318,7 @@ def test_a_likelihood_of_each_row_has_the_direction_of_their_mean(
     kind: Kind, rows: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Free energies are exact whatever the partition function is."""
-    monkeypatch.setattr(likelihood, "log_partition", lambda *_, **__: Estimate(3.0, stderr=0.5, kind=kind))
+    monkeypatch.setattr(likelihood, "log_partition", lambda *_, **__: Estimate(9.0, stderr=0.5, kind=kind))
     estimate = hm.log_likelihood(model_of("rbm"), rows_of("rbm"), rows=rows)
     assert estimate.kind == kind.negated()
     if rows:

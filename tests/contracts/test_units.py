@@ -45,6 +45,35 @@ def test_cumulant_is_the_sum_over_values(kind: str) -> None:
 
 
 @kinds
+def test_change_of_the_cumulant_is_its_difference(kind: str) -> None:
+    """To rounding in double precision; in single precision to rounding of the changes, however large the fields are."""
+    values = np.asarray(UNITS[kind].support)
+    generator = np.random.default_rng(0)
+    field = generator.choice([0.5, 5.0, 50.0], (40, 300)) * generator.standard_normal((40, 300))
+    units = layer_of(kind, np.zeros(300))
+    for size in (1e-4, 1e-2, 1.0, 100.0):
+        field32, change32 = (
+            field.astype(np.float32),
+            (size * generator.standard_normal((40, 300))).astype(np.float32),
+        )
+        fields, change = field32.astype(np.float64), change32.astype(np.float64)
+        total, start = (
+            np.logaddexp.reduce(values[:, None, None] * np.asarray(f, np.longdouble), axis=0)
+            for f in (fields + change, fields)
+        )
+        expected = (total - start).sum(axis=-1).astype(np.float64)
+        with jax.enable_x64(True):
+            found = np.asarray(units.log_partition_change(jnp.asarray(fields), jnp.asarray(change)))
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
+        single = np.asarray(
+            UNITS[kind](300).log_partition_change(jnp.asarray(field32), jnp.asarray(change32))
+        )
+        assert single.dtype == np.float32
+        scale = np.abs(change).sum(axis=-1)
+        np.testing.assert_array_less(np.abs(single - expected), 1e-6 * scale + 1e-5)
+
+
+@kinds
 def test_mean_is_the_derivative_of_the_cumulant(kind: str) -> None:
     units = layer_of(kind)
     with jax.enable_x64(True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 import typer
@@ -23,8 +24,27 @@ def evaluate(
     ] = None,
     method: Annotated[
         str,
-        typer.Option(metavar="auto|exact", help="How the partition function is found.", show_default=True),
+        typer.Option(
+            metavar="auto|exact|ais",
+            help="How the partition function is found: exactly, by annealing both ways, or whichever fits.",
+            show_default=True,
+        ),
     ] = "auto",
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="What it may cost, in seconds of a nominal 2e10 operations each; counted, never timed. Default 10 for "
+            "exact sums; annealing then takes 1000 temperatures.",
+        ),
+    ] = None,
+    chains: Annotated[
+        int | None, typer.Option(metavar="N", help="Of annealing, each way; default 100.")
+    ] = None,
+    temperatures: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Of annealing; default 1000, or as many as --budget allows."),
+    ] = None,
     bit_budget: Annotated[
         int | None,
         typer.Option(metavar="N", help="Most units on the smaller side that are enumerated; default 26."),
@@ -43,20 +63,35 @@ def evaluate(
     from harmonium.cli.outcome import describe_members, describe_split, held_out_split, remarks, score_lines
     from harmonium.cli.output import put, put_json, say
     from harmonium.cli.sources import data_for, open_model
-    from harmonium.energy.ensemble import Ensemble
-    from harmonium.evaluate.likelihood import both_estimates, check_method, visible_rows
+    from harmonium.errors import SettingError
+    from harmonium.evaluate.ais import AIS
+    from harmonium.evaluate.likelihood import NOMINAL_RATE, both_estimates, check_method
     from harmonium.numerics.enumerate import BIT_BUDGET
     from harmonium.report.summaries import summarise_model
 
     check_method(method)
+    how: str | AIS = method
+    if method == "ais":
+        how = AIS(chains=100 if chains is None else chains, temperatures=temperatures)
+    elif chains is not None or temperatures is not None:
+        raise SettingError(
+            f"chains and temperatures are settings of annealing, not of {method}; add --method ais"
+        )
+    if budget is not None and not 0 < budget < math.inf:
+        raise SettingError(f"--budget must be a number of seconds above 0, got {budget:g}; pass e.g. 10")
     keep_compiled_programs()
     opened = open_model(source, member)
     dataset = data_for(opened, data, binarize)
     split = held_out_split(dataset) if split is None else split
-    budget = BIT_BUDGET if bit_budget is None else bit_budget
-    whose = opened.model.member(0) if isinstance(opened.model, Ensemble) else opened.model
-    rows = visible_rows(whose, dataset, split)
-    likelihood, partition = both_estimates(opened.model, rows, method, seed, bit_budget=budget)
+    likelihood, partition = both_estimates(
+        opened.model,
+        dataset,
+        how,
+        seed,
+        split=split,
+        bit_budget=BIT_BUDGET if bit_budget is None else bit_budget,
+        operation_budget=None if budget is None else budget * NOMINAL_RATE,
+    )
     for remark in remarks(dataset, split):
         say(remark)
     if as_json:
@@ -67,14 +102,14 @@ def evaluate(
                 **describe_members(likelihood, partition),
                 **({} if member is None else {"member": member}),
                 "method": likelihood.method,
-                "n": len(rows),
+                "n": len(dataset.split(split)),
                 "data": describe_split(dataset, split),
                 "model": {"source": str(source), **summarise_model(opened.model)},
                 "seed": seed,
             }
         )
     else:
-        put(score_lines(likelihood, split, len(rows)))
+        put(score_lines(likelihood, split, len(dataset.split(split))))
         put(f"log partition function: {partition}")
         put(f"data: {dataset.name}, fingerprint {dataset.fingerprint}, binarisation {dataset.binarization}")
     return DONE if likelihood.reliable and partition.reliable else NOT_TO_BE_TRUSTED

@@ -73,6 +73,7 @@ def in_flags(message: str) -> str:
     message = re.sub(r"\b\w+=True \((--[\w-]+)\)", r"\1", message)
     message = re.sub(r"\b\w+=(\w+) \((--[\w-]+)\)", r"\2 \1", message)
     message = re.sub(r"\b\w+='([\w-]+)' \((--[\w-]+)\)", r"\2 \1", message)
+    message = re.sub(r'\b\w+="(\w+)" \((--[\w-]+) \w+\)', r"\2 \1", message)
     message = re.sub(r'\bbinarize="(\w+)"', r"--binarize \1", message)
     return re.sub(r"\bon_divergence='(\w+)'", r"--on-divergence \1", message)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +12,18 @@ from harmonium.cli.output import put, put_json, say
 from harmonium.data.base import DataSet
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.ensemble import Ensemble
+from harmonium.energy.layered import AbstractLayered
 from harmonium.evaluate.ensemble import band, median_estimate
 from harmonium.evaluate.estimate import Estimate
 from harmonium.evaluate.exact import likelihood_operations, plan_enumeration
 from harmonium.evaluate.likelihood import log_likelihood
 from harmonium.evaluate.proxies import pseudo_likelihood
-from harmonium.numerics.enumerate import BIT_BUDGET
+from harmonium.evaluate.starts import MOST_OPERATIONS, affordable_plan
 from harmonium.report.pictures import write_pictures
 from harmonium.report.summaries import summarise_model
 from harmonium.samplers.sample import sample
 from harmonium.train.folder import RunFolder
 from harmonium.train.run import Run
-
-MOST_OPERATIONS = 2e11
-"""Most operations that the exact likelihood at the end of a run may cost: some ten seconds. Counted, never timed."""
 
 _SAMPLES = 64
 
@@ -39,7 +38,7 @@ def conclude(run: Run, data: DataSet, path: Path, as_json: bool, draw: bool) -> 
     """
     split = held_out_split(data)
     rows = data.split(split)
-    estimate, is_proxy, remark = _score(run.model, data, split)
+    estimate, is_proxy, remark = _score(run.model, data, split, path)
     samples = RunFolder(path).samples_path
     if draw:
         seed = run.config["train"]["seed"]
@@ -166,21 +165,27 @@ def remarks(data: DataSet, split: str) -> list[str]:
     return found
 
 
-def _score(model: AbstractEnergyModel | Ensemble, data: DataSet, split: str) -> tuple[Estimate, bool, str]:
+def _score(
+    model: AbstractEnergyModel | Ensemble, data: DataSet, split: str, path: Path
+) -> tuple[Estimate, bool, str]:
     """The exact likelihood, or a proxy where that costs too much; whether it is a proxy; and what to say of it."""
     if isinstance(model, Ensemble):
-        scores = [_score(member, data, split) for member in model]
+        scores = [_score(member, data, split, path) for member in model]
         return median_estimate(model, [(one, one) for one, _, _ in scores])[0], *scores[0][1:]
     from harmonium.evaluate.likelihood import visible_rows
 
     rows = visible_rows(model, data, split)
     notes = remarks(data, split)
-    plan = plan_enumeration(model)
-    if plan.bits <= BIT_BUDGET and likelihood_operations(model, len(rows)) <= MOST_OPERATIONS:
+    plan = affordable_plan(model)
+    if plan is not None and likelihood_operations(model, len(rows)) <= MOST_OPERATIONS:
         return log_likelihood(model, rows), False, "\n".join(notes)
+    bits = plan_enumeration(model).bits
+    other = ""
+    if isinstance(model, AbstractLayered):
+        place = shlex.quote(str(path))
+        other = f"; harmonium evaluate {place} --method ais gives one, with a verdict"
     notes.append(
-        f"too large for an exact likelihood here ({plan.bits} units "
-        f"{'to enumerate' if plan.side is None else 'on the smaller side'}, 2**{plan.bits} states); "
-        "what follows is a proxy, not a likelihood"
+        f"too large for an exact likelihood here ({bits} units to enumerate, 2**{bits} states); what follows is a "
+        f"proxy, not a likelihood{other}"
     )
     return pseudo_likelihood(model, rows), True, "\n".join(notes)

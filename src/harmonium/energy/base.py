@@ -91,19 +91,6 @@ class AbstractEnergyModel(eqx.Module):
         """The arguments of ``from_arrays`` that rebuild this model; those at their default are left out."""
 
 
-class AbstractBipartite(AbstractEnergyModel):
-    """A model whose layers fall into two sides, each conditionally independent given the other."""
-
-    @property
-    @abstractmethod
-    def sides(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Layer indices of either side; the first side holds layer 0."""
-
-    @abstractmethod
-    def marginal_energy(self, side: int, layers: Layers) -> Float[Array, "*batch"]:
-        """Energy of one side with the other side summed out exactly, in nats."""
-
-
 def as_layer(model: AbstractEnergyModel, index: int, layer: Array | np.ndarray) -> Float[Array, "*batch n"]:
     """One layer as an array of the model's dtype. Raises `SettingError` for another number of units."""
     size = model.units[index].size
@@ -157,13 +144,3 @@ def check_model(model: Any) -> None:
         )
         what = model.__name__ if isinstance(model, type) else type(model).__name__
         raise SettingError(f"a model such as hm.RBM(64, 16) is needed, got {what}; {cure}")
-
-
-def as_bipartite(model: AbstractEnergyModel, what: str) -> AbstractBipartite:
-    """The model itself, known to have two sides; raises `SettingError` with ``what`` needs it otherwise."""
-    if not isinstance(model, AbstractBipartite):
-        raise SettingError(
-            f"{what} needs a model whose layers fall into two sides, such as hm.RBM(64, 16), "
-            f"got a {type(model).__name__}"
-        )
-    return model

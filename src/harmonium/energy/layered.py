@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import Self
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Num
+from jaxtyping import Array, Float
 
-from harmonium.energy.base import AbstractBipartite, as_layer, as_layers, check_two_valued
+from harmonium.energy.base import as_layer, as_layers, check_two_valued
+from harmonium.energy.bipartite import AbstractBipartite
 from harmonium.energy.couplings.dense import Dense
 from harmonium.energy.cumulant import Split
-from harmonium.energy.enumeration import free_energy_of
 from harmonium.errors import SettingError
-from harmonium.numerics.random import Noise
-from harmonium.typing import Clamp, Configuration, Layers
+from harmonium.typing import Configuration, Layers
 from harmonium.units.base import AbstractUnits
 
 
@@ -62,6 +60,17 @@ class AbstractLayered(AbstractBipartite):
         ``layers`` are those of the side in order; ``side`` 0 holds the visible layer. For an RBM, side 0 gives the
         free energy of the visible units and side 1 that of the hidden ones, with the same partition function.
         """
+        configuration = self.spread(side, layers)
+        total = sum(self.units[i].base_energy(configuration[i]) for i in self.sides[side])
+        for index in self.sides[1 - side]:
+            total = total - self.units[index].log_partition(self.field(index, configuration))
+        return jnp.asarray(total)
+
+    def spread(self, side: int, layers: Layers) -> Configuration:
+        """The layers of one side in their places in a configuration; the others are left empty.
+
+        Raises `SettingError` when they are not those of the side.
+        """
         if len(layers) != len(self.sides[side]):
             raise SettingError(
                 f"side {side} of this {type(self).__name__} consists of the layers {list(self.sides[side])}, got "
@@ -70,61 +79,16 @@ class AbstractLayered(AbstractBipartite):
         configuration: list[Array] = [jnp.zeros(0)] * len(self.units)
         for index, layer in zip(self.sides[side], layers, strict=True):
             configuration[index] = as_layer(self, index, layer)
-        total = sum(self.units[i].base_energy(configuration[i]) for i in self.sides[side])
-        for index in self.sides[1 - side]:
-            total = total - self.units[index].log_partition(self.field(index, tuple(configuration)))
-        return jnp.asarray(total)
-
-    def sweep(
-        self,
-        noise: Noise,
-        configuration: Configuration,
-        beta: Float[Array, "*batch"] | float | None = None,
-        clamp: Clamp | None = None,
-    ) -> Configuration:
-        """Even layers given odd ones, then odd layers given even ones, each drawn exactly.
-
-        Even layers read the first word of each noise counter and odd layers the second. ``beta`` multiplies every
-        field, one value for all rows or one per row.
-        """
-        layers = list(configuration)
-        sizes = [units.size for units in self.units]
-        width = max(sum(sizes[i] for i in side) for side in self.sides)
-        words_of_side = noise.pair((*layers[0].shape[:-1], width))
-        for side, words in zip(self.sides, words_of_side, strict=True):
-            start = 0
-            for index in side:
-                layer_words = words[..., start : start + sizes[index]]
-                start += sizes[index]
-                held = None if clamp is None else clamp[index]
-                if held is True:
-                    continue
-                field = self.field(index, tuple(layers))
-                if beta is not None:
-                    field = field * jnp.expand_dims(jnp.asarray(beta, field.dtype), -1)
-                # The barrier keeps a compiler from recomputing noise and sigmoid in every consumer of the draw.
-                drawn = jax.lax.optimization_barrier(self.units[index].sample(layer_words, field))
-                layers[index] = (
-                    drawn if held is None or held is False else jnp.where(held, layers[index], drawn)
-                )
-        return tuple(layers)
-
-    def free_energy(self, visible: Num[Array | np.ndarray, "*batch visible"]) -> Float[Array, "*batch"]:
-        if self.sides == (self.observed, (1,)):
-            return self.marginal_energy(0, (visible,))
-        return free_energy_of(self, visible)
-
-    def chain_energy(self, configuration: Configuration) -> Float[Array, "*batch"]:
-        return self.marginal_energy(0, tuple(configuration[index] for index in self.sides[0]))
+        return tuple(configuration)
 
     def pairwise(self) -> tuple[Float[Array, "n n"], Float[Array, " n"]]:
         check_two_valued(self, "sums over pairs of units")
         edges = np.cumsum([0, *(units.size for units in self.units)])
-        matrix = jnp.zeros((edges[-1], edges[-1]), jnp.result_type(self.couplings[0].kernel))
+        matrix = jnp.zeros((edges[-1], edges[-1]), jnp.result_type(self.units[0].bias))
         for index, coupling in enumerate(self.couplings):
             lower = slice(edges[index], edges[index + 1])
             upper = slice(edges[index + 1], edges[index + 2])
-            matrix = matrix.at[upper, lower].set(coupling.kernel).at[lower, upper].set(coupling.kernel.T)
+            matrix = matrix.at[lower, upper].set(coupling.weights).at[upper, lower].set(coupling.weights.T)
         return matrix, jnp.concatenate([units.bias for units in self.units])
 
     def split(self, held: bool) -> Split:

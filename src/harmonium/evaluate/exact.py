@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from harmonium.energy.base import AbstractBipartite, AbstractEnergyModel
+from harmonium.energy.base import AbstractEnergyModel
+from harmonium.energy.bipartite import AbstractBipartite
 from harmonium.energy.enumeration import log_partition_of
 from harmonium.errors import SettingError
 from harmonium.evaluate.estimate import Estimate
@@ -19,16 +20,20 @@ from harmonium.numerics.compile import compile_function
 from harmonium.numerics.enumerate import BIT_BUDGET, check_bits, chunk_of_states, log_sum_over_states
 from harmonium.numerics.precision import as_double, in_double_precision
 
+_ROWS = 4096
+
 
 class EnumerationPlan(NamedTuple):
     """What is enumerated (a side of a model that has two, else None: some units of all layers) and what that costs.
 
-    ``by_halves``: the sum is that of `harmonium.evaluate.halves`.
+    ``operations`` are those of the sum, which is that of `harmonium.evaluate.halves` where ``by_halves``, and
+    ``walk_operations`` those of computing the weight of every single state.
     """
 
     side: int | None
     bits: int
     operations: float
+    walk_operations: float
     by_halves: bool
 
 
@@ -43,7 +48,7 @@ def plan_enumeration(model: AbstractEnergyModel) -> EnumerationPlan:
     if not isinstance(model, AbstractBipartite):
         split = model.split(held=False)
         operations = _halves_operations(split.bits, len(split.summed)) if by_halves else split.operations
-        return EnumerationPlan(None, split.bits, operations, by_halves)
+        return EnumerationPlan(None, split.bits, operations, split.operations, by_halves)
     sizes = [sum(model.units[layer].size for layer in side) for side in model.sides]
     side = int(sizes[1] < sizes[0])
     for layer in model.sides[side]:
@@ -52,8 +57,10 @@ def plan_enumeration(model: AbstractEnergyModel) -> EnumerationPlan:
                 f"layer {layer} has {model.units[layer].kind} units, which cannot be enumerated in bits"
             )
     bits, other = sizes[side], sizes[1 - side]
-    plain = 2.0**bits * other * (2 * bits + 20)
-    return EnumerationPlan(side, bits, _halves_operations(bits, other) if by_halves else plain, by_halves)
+    walk = 2.0**bits * other * (2 * bits + 20)
+    return EnumerationPlan(
+        side, bits, _halves_operations(bits, other) if by_halves else walk, walk, by_halves
+    )
 
 
 def _halves_operations(bits: int, summed: int) -> float:
@@ -76,7 +83,7 @@ def exact_log_partition(model: AbstractEnergyModel, bit_budget: int = BIT_BUDGET
         plan.bits,
         bit_budget,
         f"the exact log partition function of this {type(model).__name__}",
-        "use hm.pseudo_likelihood(model, data), a proxy that needs no partition function",
+        'use method="ais" (--method ais), which estimates it with a verdict',
     )
     value = _log_partition(as_double(model), plan)
     return Estimate(
@@ -90,7 +97,17 @@ def exact_log_partition(model: AbstractEnergyModel, bit_budget: int = BIT_BUDGET
 def unnormalised_log_probability(model: AbstractEnergyModel, rows: np.ndarray) -> np.ndarray:
     """Minus the free energy of every row, in float64 nats."""
     double = as_double(model)
-    parts = [_minus_free_energy(double, rows[start : start + 4096]) for start in range(0, len(rows), 4096)]
+    parts = [_minus_free_energy(double, rows[start : start + _ROWS]) for start in range(0, len(rows), _ROWS)]
+    return np.concatenate(parts)
+
+
+def marginal_energies(model: AbstractBipartite, side: int, layers: tuple[np.ndarray, ...]) -> np.ndarray:
+    """Energy of each row of one side with the other side summed out, in float64 nats."""
+    double = as_double(model)
+    parts = [
+        _marginal_energy(double, side, tuple(layer[start : start + _ROWS] for layer in layers))
+        for start in range(0, len(layers[0]), _ROWS)
+    ]
     return np.concatenate(parts)
 
 
@@ -106,6 +123,11 @@ def _minus_free_energy(model: AbstractEnergyModel, rows: np.ndarray) -> np.ndarr
     return np.asarray(_free_energy_program()(model, rows))
 
 
+@in_double_precision
+def _marginal_energy(model: AbstractBipartite, side: int, layers: tuple[np.ndarray, ...]) -> np.ndarray:
+    return np.asarray(_marginal_program()(model, side, layers))
+
+
 @cache
 def _log_partition_program():
     return compile_function(_sum_states, static_argnames=("side",))
@@ -114,6 +136,11 @@ def _log_partition_program():
 @cache
 def _free_energy_program():
     return compile_function(lambda model, rows: -model.free_energy(rows))
+
+
+@cache
+def _marginal_program():
+    return compile_function(lambda model, side, layers: model.marginal_energy(side, layers), static_argnums=1)
 
 
 def _sum_states(model: AbstractEnergyModel, side: int | None) -> Float[Array, ""]:

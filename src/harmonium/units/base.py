@@ -49,6 +49,12 @@ class AbstractUnits(eqx.Module):
         """The cumulant :math:`A(f)` summed over the layer, in nats."""
 
     @abstractmethod
+    def log_partition_change(
+        self, field: Float[Array, "*batch n"], change: Float[Array, "*batch n"]
+    ) -> Float[Array, "*batch"]:
+        """:math:`A(f + d) - A(f)` summed over the layer, in nats, exact to rounding of ``change`` :math:`d`."""
+
+    @abstractmethod
     def mean(self, field: Float[Array, "*batch n"]) -> Float[Array, "*batch n"]:
         """Expectation of every unit: the derivative of its cumulant."""
 

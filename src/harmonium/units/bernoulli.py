@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, UInt32
 from numpy.typing import ArrayLike
 
-from harmonium.numerics.logspace import logistic, softplus_sum
+from harmonium.numerics.logspace import logistic, softplus_change, softplus_sum
 from harmonium.numerics.random import uniform
 from harmonium.units.base import AbstractLinearUnits, starting_bias
 
@@ -33,6 +33,11 @@ class Bernoulli(AbstractLinearUnits):
 
     def log_partition(self, field: Float[Array, "*batch n"]) -> Float[Array, "*batch"]:
         return softplus_sum(field)
+
+    def log_partition_change(
+        self, field: Float[Array, "*batch n"], change: Float[Array, "*batch n"]
+    ) -> Float[Array, "*batch"]:
+        return softplus_change(field, change)
 
     def mean(self, field: Float[Array, "*batch n"]) -> Float[Array, "*batch n"]:
         return logistic(field)
