@@ -32,7 +32,7 @@ class Exact(AbstractInference):
         bits = model.split(held=True).bits
         if bits > self.bit_budget:
             raise BudgetError(
-                f"exact inference would enumerate 2**{bits} states of the hidden units for every row, but its budget is "
+                f"exact inference would enumerate 2**{bits} states of the hidden units for every row, its budget is "
                 f"{self.bit_budget} bits; use inference='mean-field' (--inference) or inference='gibbs' (--inference)"
             )
 

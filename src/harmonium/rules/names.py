@@ -22,7 +22,7 @@ _NOT_OF: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
         "pcd": ((), ""),
         "cd": (("chains", "burn_in"), "persistent chains"),
         "exact": (
-            ("steps", "chains", "burn_in", "inference", "inference_sweeps"),
+            ("steps", "chains", "burn_in", "inference", "inference_sweeps", "precision"),
             "rules that sample or infer",
         ),
     }
@@ -62,6 +62,7 @@ def describe_rule(rule: AbstractRule) -> dict[str, Any] | None:
         **inference,
         "centred": rule.centred,
         "offset_rate": rule.offset_rate,
+        "precision": rule.precision,
     }
     if rule.persistent:
         described |= {"chains": rule.chains_count, "burn_in": rule.burn_in}

@@ -67,6 +67,7 @@ class SamplerConfig(_Section):
     centred: bool | None = None
     offset_rate: Annotated[float, Field(ge=0, le=1)] | None = None
     burn_in: Whole | None = None
+    precision: str | None = None
     inference: str | None = None
     inference_sweeps: Count | None = None
 

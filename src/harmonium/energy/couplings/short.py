@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+
+from harmonium.energy.couplings.dense import Dense
+from harmonium.errors import SettingError
+
+Model = TypeVar("Model")
 
 _SHORT = jnp.bfloat16
 
@@ -29,6 +35,23 @@ class Short(eqx.Module):
     def backward(self, upper: Float[Array, "*batch upper"]) -> Float[Array, "*batch lower"]:
         r"""Input of the lower layer, :math:`y W^\top`."""
         return _product(0, self.kernel, upper)
+
+
+def with_short_products(model: Model) -> Model:
+    """The model with every dense coupling as a `Short` one.
+
+    Raises `SettingError` for a model without dense couplings.
+    """
+
+    def is_dense(part: object) -> bool:
+        return isinstance(part, Dense)
+
+    if not any(map(is_dense, jax.tree.leaves(model, is_leaf=is_dense))):
+        raise SettingError(
+            f"precision='bfloat16' is for dense couplings between layers, which a {type(model).__name__} has none of; "
+            "use precision='float32'"
+        )
+    return jax.tree.map(lambda part: Short(part.kernel) if is_dense(part) else part, model, is_leaf=is_dense)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
