@@ -33,7 +33,8 @@ class Exact(AbstractInference):
         if bits > self.bit_budget:
             raise BudgetError(
                 f"exact inference would enumerate 2**{bits} states of the hidden units for every row, but its budget "
-                f"is {self.bit_budget} bits; use inference='mean-field' (--inference) or inference='gibbs' (--inference)"
+                f"is {self.bit_budget} bits; use inference='mean-field' (--inference) or inference='gibbs' "
+                "(--inference)"
             )
 
     def posterior(self, noise: Noise, model: AbstractEnergyModel, batch: Batch) -> Posterior:
