@@ -32,8 +32,9 @@ class Exact(AbstractInference):
         bits = model.split(held=True).bits
         if bits > self.bit_budget:
             raise BudgetError(
-                f"exact inference would enumerate 2**{bits} states of the hidden units for every row, its budget is "
-                f"{self.bit_budget} bits; use inference='mean-field' (--inference) or inference='gibbs' (--inference)"
+                f"exact inference would enumerate 2**{bits} states of the hidden units for every row, but its budget "
+                f"is {self.bit_budget} bits; use inference='mean-field' (--inference) or inference='gibbs' "
+                "(--inference)"
             )
 
     def posterior(self, noise: Noise, model: AbstractEnergyModel, batch: Batch) -> Posterior:
