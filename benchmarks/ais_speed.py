@@ -79,15 +79,36 @@ def plain_numpy(model: hm.RBM, chains: int, temperatures: int):
     return walk
 
 
+def peer(model: hm.RBM, chains: int, temperatures: int):
+    """The same walk by rbms, on torch; None where they are not installed."""
+    try:
+        import torch
+        from rbms.bernoulli_bernoulli.classes import BBRBM
+        from rbms.partition_function.ais import compute_partition_function_ais
+    except ImportError as error:
+        print(f"rbms is left out ({error}); pip install '.[bench]'")
+        return None
+    torch.set_num_threads(1)
+    arrays = model.parameters()
+    weights, lower_bias, upper_bias = (
+        torch.from_numpy(np.array(arrays[name], np.float32))
+        for name in ("weights", "visible_bias", "hidden_bias")
+    )
+    machine = BBRBM(weight_matrix=weights, vbias=lower_bias, hbias=upper_bias)
+    return lambda: compute_partition_function_ais(chains, temperatures + 1, machine)
+
+
 def contestants(visible: int, hidden: int, chains: int, temperatures: int) -> list[Contestant]:
     """Ours first, then the floor, then the others."""
     model = hm.RBM(visible, hidden, seed=0, weight_scale=0.02)
-    found = [
+    racers = [
         Contestant("harmonium", ours(model, chains, temperatures), temperatures),
         Contestant("its two products alone", products(visible, hidden, chains, temperatures), temperatures),
         Contestant("numpy", plain_numpy(model, chains, temperatures), temperatures),
     ]
-    return found
+    if (walk := peer(model, chains, temperatures)) is not None:
+        racers.append(Contestant("rbms", walk, temperatures))
+    return racers
 
 
 def main() -> None:

@@ -90,13 +90,53 @@ def test_an_unreliable_estimate_is_told_by_the_status(
 def test_a_model_too_large_is_refused_with_the_number_of_bits(harmonium: Command) -> None:
     hm.save(hm.RBM(30, 30, seed=0), "large.safetensors")
     np.save("rows.npy", np.zeros((2, 30), np.uint8))
-    said = harmonium("evaluate large.safetensors --data rows.npy")
+    said = harmonium("evaluate large.safetensors --data rows.npy --method exact")
     assert (said.status, said.out) == (2, "")
     assert "2**30 states" in said.err
+    assert "use --method ais, which" in said.err
     assert "--bit-budget 30" in said.err
     hm.save(hm.RBM(30, 5, seed=0), "small.safetensors")
-    assert harmonium("evaluate small.safetensors --data rows.npy --bit-budget 4").status == 2
-    assert harmonium("evaluate small.safetensors --data rows.npy --bit-budget 5").status == 0
+    exactly = "evaluate small.safetensors --data rows.npy --method exact --bit-budget"
+    assert harmonium(f"{exactly} 4").status == 2
+    assert harmonium(f"{exactly} 5").status == 0
+
+
+def test_annealing_when_asked_for_and_when_nothing_else_fits(harmonium: Command, small_run: Path) -> None:
+    exact = harmonium(f"evaluate {small_run} --json").json["log_likelihood"]
+    said = harmonium(f"evaluate {small_run} --method ais --seed 3 --json")
+    assert said.status == 0
+    result = said.json
+    assert result["method"] == "ais"
+    assert result["log_likelihood"]["kind"] == "stochastic upper bound"
+    assert result["log_partition"]["kind"] == "stochastic lower bound"
+    found = result["log_likelihood"]
+    assert abs(found["value"] - exact["value"]) < 4 * found["stderr"] + 1e-4
+    assert found["low"] <= found["value"] <= found["high"]
+    assert "forward" in found["reason"]
+    assert "reverse" in found["reason"]
+    data = hm.load_data("bars-and-stripes:side=2")
+    model = hm.load_run(small_run).model
+    assert found["value"] == hm.log_likelihood(model, data, "ais", seed=3).value
+    said = harmonium(f"evaluate {small_run} --bit-budget 2 --budget 0.01 --json")
+    assert said.json["method"] == "ais"
+    assert said.json["log_partition"]["cost"]["operations"] <= 0.01 * 2e10
+    said = harmonium(f"evaluate {small_run} --method ais --chains 20 --temperatures 7 --json")
+    assert said.json["log_partition"]["cost"]["chains"] == 20
+    assert said.json["log_partition"]["cost"]["temperatures"] == 7
+    words = harmonium(f"evaluate {small_run} --method ais")
+    assert "(stochastic upper bound)" in words.out
+    assert "reversed from exact draws" in words.err
+
+
+def test_annealing_that_is_not_to_be_trusted_is_told_by_the_status(harmonium: Command) -> None:
+    """Strong weights and one temperature: a few chains carry all the weight."""
+    generator = np.random.default_rng(0)
+    model = hm.RBM.from_arrays(3 * generator.standard_normal((14, 9)), np.zeros(14), np.zeros(9))
+    hm.save(model, "strong.safetensors")
+    np.save("rows.npy", np.zeros((2, 14), np.uint8))
+    said = harmonium("evaluate strong.safetensors --data rows.npy --method ais --temperatures 1")
+    assert said.status == 3
+    assert "not to be trusted: the forward weights are worth" in said.out
 
 
 @pytest.mark.parametrize(
@@ -107,7 +147,14 @@ def test_a_model_too_large_is_refused_with_the_number_of_bits(harmonium: Command
         ("text.safetensors", "text.safetensors"),
         ("{run}/model.safetensors", "add --data"),
         ("{run} --split tests", "there is no split 'tests'"),
-        ("{run} --method ais", "no method is called 'ais'"),
+        ("{run} --method guess", "no method is called 'guess'; choose one of auto, exact, ais"),
+        (
+            "{run} --chains 20",
+            "chains and temperatures are settings of annealing, not of auto; add --method ais",
+        ),
+        ("{run} --method exact --temperatures 9", "not of exact"),
+        ("{run} --method ais --chains 1", "chains of AIS must be a whole number from 2"),
+        ("{run} --budget 0", "--budget must be a number of seconds above 0, got 0"),
         ("{run} --data wide.npy", "have 5 columns but the model has 4"),
         ("{run} --data wide.npy --split test", "has no test split"),
         ("{run} --binarize threshold", "name the data too"),

@@ -146,9 +146,10 @@ def test_two_machines_side_by_side_add() -> None:
 def test_one_temperature_is_plain_importance_sampling() -> None:
     """From the base's own draws, with the weights written out."""
     model = wave_rbm(gain=2.0)
-    path = as_single(Path(Independent(model.units), model))
+    base = as_single(Independent(model.units))
+    path = as_single(Path(base, model))
     words = jax.random.bits(jax.random.key(0), (2,))
-    draws = independent_draws(path.base, 1000, words)
+    draws = independent_draws(base, 1000, words)
     side = walked_side(model)
     walk = anneal(path, side, linear_schedule(1), draws, words)
     with jax.enable_x64(True):
@@ -175,7 +176,7 @@ def test_single_and_double_precision_agree() -> None:
         with jax.enable_x64(cast is as_double):
             path = cast(Path(base, as_single(model)))
             particles = tuple(np.asarray(layer, path.beta.dtype) for layer in start)
-            walk = anneal(path, 1, linear_schedule(300), particles, np.asarray(words))
+            walk = anneal(path, 1, linear_schedule(300), particles, words)
             found.append(base.log_partition() + log_mean_weight(walk.log_weight)[0])
     assert found[0] > 90
     assert found[0] != found[1]
@@ -231,7 +232,8 @@ def test_the_interval_reaches_over_both_directions() -> None:
         ask(model, None, settings, 4) for ask in (forward_log_partition, reverse_log_partition)
     )
     both = hm.log_partition(model, settings, seed=4)
-    assert (both.value, both.stderr) == (forward.value, forward.stderr)
+    assert both.value == forward.value
+    assert both.stderr == max(forward.stderr, abs(reverse.value - forward.value) / 2)
     assert both.low == min(forward.low, reverse.low)
     assert both.high == max(forward.high, reverse.high)
     assert f"forward {forward.value:.4f}" in both.reason

@@ -65,6 +65,7 @@ def evaluate(
     from harmonium.cli.sources import data_for, open_model
     from harmonium.errors import SettingError
     from harmonium.evaluate.ais import AIS
+    from harmonium.evaluate.estimate import Kind
     from harmonium.evaluate.likelihood import NOMINAL_RATE, both_estimates, check_method
     from harmonium.numerics.enumerate import BIT_BUDGET
     from harmonium.report.summaries import summarise_model
@@ -111,5 +112,7 @@ def evaluate(
     else:
         put(score_lines(likelihood, split, len(dataset.split(split))))
         put(f"log partition function: {partition}")
+        if partition.reason and partition.kind != Kind.EXACT:
+            say(f"{partition.method}: {partition.reason}")
         put(f"data: {dataset.name}, fingerprint {dataset.fingerprint}, binarisation {dataset.binarization}")
     return DONE if likelihood.reliable and partition.reliable else NOT_TO_BE_TRUSTED

@@ -17,10 +17,11 @@ from harmonium.data.binarization import draw_binary
 from harmonium.data.support import encode
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.ensemble import Ensemble
+from harmonium.energy.independent import field_of_marginals
 from harmonium.errors import SettingError
 from harmonium.evaluate.likelihood import visible_rows
 from harmonium.numerics.compile import compile_function
-from harmonium.numerics.precision import as_single, in_double_precision
+from harmonium.numerics.precision import as_single
 from harmonium.numerics.random import BEYOND_UPDATES, key_words
 from harmonium.rules.base import AbstractRule
 from harmonium.train.config import TrainConfig
@@ -33,7 +34,6 @@ from harmonium.train.optimizers import build_optimizer
 from harmonium.train.schedules import Linear
 from harmonium.train.state import TrainState
 from harmonium.typing import Batch
-from harmonium.units.base import AbstractUnits
 
 DEFAULT_RATE = 0.3
 """Learning rate of plain SGD when none is given; see docs/decisions."""
@@ -188,18 +188,10 @@ def biases_from_data(model: AbstractEnergyModel, mean: np.ndarray, count: int) -
     if any(np.any(np.asarray(units.bias)) for units in model.units):
         return model
     units = model.units[0]
-    low, high = units.support
-    # In float64: in float32 one row among more than 2**24 is lost, and the field of a constant column infinite.
-    smoothed = (np.asarray(mean, np.float64) * count + low + high) / (count + 2.0)
-    bias = _field_of_mean(units, smoothed).astype(np.float32)
+    bias = field_of_marginals(units, mean, count).astype(np.float32)
     centred = eqx.tree_at(lambda tree: tree.units[0].bias, model, bias)
     offsets = (jnp.asarray(mean), *(jnp.asarray(other.mean(other.natural())) for other in model.units[1:]))
     return as_single(centred.from_centred(offsets))
-
-
-@in_double_precision
-def _field_of_mean(units: AbstractUnits, mean: np.ndarray) -> np.ndarray:
-    return np.asarray(units.field_of_mean(jnp.asarray(mean)))
 
 
 def chunk_length(model: AbstractEnergyModel, batch_size: int, updates: int, members: int = 1) -> int:
