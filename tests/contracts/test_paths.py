@@ -39,13 +39,13 @@ def test_a_path_ends_at_its_ends(name: str) -> None:
     with jax.enable_x64(True):
         for beta, end in ((0.0, path.base), (1.0, path.model)):
             here = path.at(beta)
-            np.testing.assert_array_equal(here.energy(table.layers), end.energy(table.layers))
-            for layer in range(len(table.layers)):
-                np.testing.assert_array_equal(here.field(layer, table.layers), end.field(layer, table.layers))
+            np.testing.assert_array_equal(here.energy(layers), end.energy(layers))
+            for layer in range(len(layers)):
+                np.testing.assert_array_equal(here.field(layer, layers), end.field(layer, layers))
             for side in (0, 1):
                 held = side_of(table, path, side)
                 energies = [model.marginal_energy(side, held) for model in (here, end)]
-                np.testing.assert_allclose(*energies, rtol=1e-15)
+                np.testing.assert_allclose(energies[0], energies[1], rtol=1e-15)
 
 
 @machines
