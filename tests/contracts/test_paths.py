@@ -45,7 +45,7 @@ def test_a_path_ends_at_its_ends(name: str) -> None:
             for side in (0, 1):
                 held = side_of(table, path, side)
                 energies = [model.marginal_energy(side, held) for model in (here, end)]
-                np.testing.assert_allclose(*energies, rtol=1e-15)
+                np.testing.assert_allclose(energies[0], energies[1], rtol=1e-15)
 
 
 @machines
