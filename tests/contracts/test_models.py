@@ -303,7 +303,7 @@ def test_configurations_that_do_not_fit_are_refused(name: str) -> None:
         with pytest.raises(
             SettingError, match=rf"side {side} of this .* got {len(model.sides[side]) + 1} arrays"
         ):
-            model.marginal_energy(side, (*(rows[i] for i in model.sides[side]), rows[0]))
+            model.marginal_energy(side, (*(rows[i] for i in model.sides[side]), np.ones((2, 1), np.float32)))
 
 
 @pytest.mark.parametrize(
