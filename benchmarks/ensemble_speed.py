@@ -5,7 +5,7 @@
 Three figures per size, each a ratio within one run:
 
 - ``commands``: so many commands ``harmonium train``, each with start-up and compilation, against one with
-  ``--members``. The sequence is timed on a few of its commands, which do the same with seeds of their own, and scaled up.
+  ``--members``. The sequence is timed on a few of its commands, which do the same with other seeds, and scaled up.
 - ``calls``: so many calls of ``hm.fit`` in one process, of which the first compiles, against one with ``members``,
   which compiles too.
 - ``updates``: the same calls once everything is compiled.
