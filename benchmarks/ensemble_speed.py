@@ -5,9 +5,9 @@
 Three figures per size, each a ratio within one run:
 
 - ``commands``: so many commands ``harmonium train``, each with start-up and compilation, against one with
-  ``--members``. The sequence is timed on a few of its commands, with seeds of their own, and scaled up: they do the same.
-- ``calls``: so many calls of ``hm.fit`` in one process, of which the first compiles, against one with ``members``, which
-  compiles too.
+  ``--members``. The sequence is timed on a few of its commands, which do the same with other seeds, and scaled up.
+- ``calls``: so many calls of ``hm.fit`` in one process, of which the first compiles, against one with ``members``,
+  which compiles too.
 - ``updates``: the same calls once everything is compiled.
 
 ``--members 1`` against no members is printed as well: the same program, so that it should cost nothing.
@@ -73,6 +73,21 @@ def first_call(visible: int, hidden: int, data: str, updates: int, members: int 
     return float(done.stdout.split()[-1])
 
 
+def contestants(name: str, visible: int, hidden: int, updates: int, seeds: list[int]) -> list[Contestant]:
+    """A few of the runs one after the other, all of them as an ensemble, and the few with ``members=1``."""
+    data = hm.load_data(name)
+
+    def alone(seed: int, members: int | None = None) -> hm.Run:
+        return hm.fit(hm.RBM(visible, hidden, seed=seed), data, updates=updates, seed=seed, members=members)
+
+    few = seeds[:10]
+    return [
+        Contestant("one after the other", lambda: [alone(seed) for seed in few], len(few)),
+        Contestant("as an ensemble", lambda: alone(seeds[0], len(seeds)), len(seeds)),
+        Contestant("members=1", lambda: [alone(seed, 1) for seed in few], len(few)),
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -85,17 +100,8 @@ def main() -> None:
     members, updates = options.members, options.updates
     for text in options.sizes:
         name, visible, hidden = size_of(text)
-        data = hm.load_data(name)
         seeds = [hm.member_seed(0, member) for member in range(members)]
-
-        def alone(seed: int, members: int | None = None, *, data=data, sizes=(visible, hidden)) -> hm.Run:
-            return hm.fit(hm.RBM(*sizes, seed=seed), data, updates=updates, seed=seed, members=members)
-
-        racers = [
-            Contestant("one after the other", lambda alone=alone: [alone(seed) for seed in seeds[:10]], 10),
-            Contestant("as an ensemble", lambda alone=alone: alone(0, members), members),
-            Contestant("members=1", lambda alone=alone: [alone(seed, 1) for seed in seeds[:10]], 10),
-        ]
+        racers = contestants(name, visible, hidden, updates, seeds)
         race(racers, options.rounds)
         sequence, ensemble, one = racers
         print_table(f"{members} machines of {visible} x {hidden}, {updates} updates, each", racers, ensemble)

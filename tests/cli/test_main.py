@@ -91,7 +91,7 @@ def test_no_verb_is_wrong_usage_and_shows_the_help(harmonium: Command) -> None:
         ("trian", "trian"),
         ("train --hiden 3", "--hidden"),
         ("train --epochs many", "--epochs"),
-        ("train --members 3", "--members"),
+        ("train --devices 3", "--devices"),
         ("evaluate", "RUN|MODEL"),
         ("sample x --n", "--n"),
     ],
