@@ -162,6 +162,10 @@ MODELS: dict[str, ModelCase] = {
 """Machines by name; every proof of models and exact evaluators runs on each."""
 
 
+TRAINABLE = tuple(name for name in MODELS if name != "independent" and not name.startswith("path "))
+"""Machines whose own arrays are what a rule trains: not the fixed ends of a path."""
+
+
 @cache
 def model_of(name: str) -> Any:
     """The machine of a row, its arrays in float64."""

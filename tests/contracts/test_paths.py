@@ -126,7 +126,7 @@ def test_small_steps_lose_nothing_in_single_precision() -> None:
 
 
 def test_independent_layers_have_a_known_partition_function() -> None:
-    for name in MODELS:
+    for name in LAYERED:
         base = wave_base(model_of(name))
         assert base.log_partition() == pytest.approx(Table.of(base).log_partition(), rel=1e-14)
     with pytest.raises(SettingError, match="at least two layers, got 1"):

@@ -9,10 +9,11 @@ import pytest
 
 import harmonium as hm
 from harmonium.errors import BudgetError, DataError, SettingError
-from tests.contracts.cases import MODELS, model_of, table_of
+from tests.contracts.cases import MODELS, TRAINABLE, model_of, table_of
 from tests.contracts.test_rules import table_gradient
 
 models = pytest.mark.parametrize("name", MODELS)
+trainable = pytest.mark.parametrize("name", TRAINABLE)
 
 
 @models
@@ -26,7 +27,7 @@ def test_moments_are_sums_over_all_states(name: str) -> None:
     assert [mean.shape for mean in found.means] == [(size,) for size in table.sizes]
 
 
-@models
+@trainable
 def test_the_gradient_is_the_difference_of_moments(name: str) -> None:
     """Of tied parameters: both places of a pair hold its derivative, and the diagonal holds nothing."""
     table, model = table_of(name), model_of(name)

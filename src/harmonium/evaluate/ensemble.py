@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Num
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.ensemble import Ensemble
@@ -130,7 +130,7 @@ def _partitions_program():
 
 @cache
 def _free_energies_program():
-    def program(stacked: Any, rows: Float[Array, "rows n"]) -> Float[Array, "members rows"]:
+    def program(stacked: Any, rows: Num[Array, "rows n"]) -> Float[Array, "members rows"]:
         return jax.lax.map(lambda member: -member.free_energy(rows), stacked)
 
     return compile_function(program)
