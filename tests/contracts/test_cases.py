@@ -19,18 +19,8 @@ from harmonium.rules.names import RULES as RULE_NAMES
 from harmonium.samplers.base import AbstractSampler
 from harmonium.units.base import AbstractUnits
 from harmonium.units.kinds import UNIT_KINDS
-from tests.contracts.cases import (
-    DRAWN,
-    EVALUATORS,
-    EXACT_RULES,
-    INFERENCES,
-    MODELS,
-    RULES,
-    SAMPLERS,
-    UNITS,
-    model_of,
-    table_of,
-)
+from tests.contracts.cases import DRAWN, EVALUATORS, EXACT_RULES, INFERENCES, RULES, SAMPLERS, UNITS
+from tests.contracts.model_cases import MODELS, model_of, table_of
 from tests.contracts.tables import (
     FALSE_ALARM,
     agreement,

@@ -18,7 +18,8 @@ from harmonium.errors import BudgetError, DataError, SettingError
 from harmonium.evaluate import likelihood
 from harmonium.evaluate.estimate import Estimate, Kind
 from harmonium.evaluate.exact import exact_log_partition, plan_enumeration
-from tests.contracts.cases import DRAWN, EVALUATORS, MODELS, model_of, table_of
+from tests.contracts.cases import DRAWN, EVALUATORS
+from tests.contracts.model_cases import MODELS, model_of, table_of
 from tests.contracts.tables import FALSE_ALARM, Table
 
 RBMS = [name for name in MODELS if isinstance(model_of(name), RBM)]

@@ -15,7 +15,8 @@ from harmonium.inference.mean_field import MeanField, bound_at
 from harmonium.inference.names import build_inference, describe_inference
 from harmonium.numerics.random import Noise
 from harmonium.typing import Batch
-from tests.contracts.cases import INFERENCES, MODELS, model_of, table_of
+from tests.contracts.cases import INFERENCES
+from tests.contracts.model_cases import MODELS, model_of, table_of
 from tests.contracts.tables import POWER, deviation_limit, deviation_power, largest_deviation
 
 COPIES = 40_000

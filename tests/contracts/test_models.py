@@ -18,8 +18,8 @@ from harmonium.numerics.precision import as_single
 from harmonium.numerics.random import Noise
 from harmonium.typing import Clamp, Configuration
 from harmonium.units.bernoulli import Bernoulli
-from tests.contracts.cases import MODELS, ModelCase, model_of, table_of
 from tests.contracts.machines import wave_matrix, wave_vector
+from tests.contracts.model_cases import MODELS, ModelCase, model_of, table_of
 from tests.contracts.tables import FALSE_ALARM, POWER, Table, agreement, power_against
 
 CHAINS = 30_000

@@ -15,7 +15,7 @@ from harmonium.energy.path import Path
 from harmonium.errors import SettingError
 from harmonium.numerics.precision import as_single
 from harmonium.numerics.random import Noise
-from tests.contracts.cases import MODELS, model_of, table_of, wave_base
+from tests.contracts.model_cases import MODELS, model_of, table_of, wave_base
 from tests.contracts.tables import FALSE_ALARM, POWER, Table, agreement, normalised, power_against
 
 CHAINS = 30_000

@@ -16,7 +16,8 @@ from harmonium.numerics.random import Noise
 from harmonium.samplers.base import AbstractSampler, resting_particles
 from harmonium.samplers.gibbs import Gibbs
 from harmonium.typing import Configuration
-from tests.contracts.cases import SAMPLERS, SamplerCase, model_of, table_of
+from tests.contracts.cases import SAMPLERS, SamplerCase
+from tests.contracts.model_cases import model_of, table_of
 from tests.contracts.tables import FALSE_ALARM, POWER, Table, agreement, power_against
 
 samplers = pytest.mark.parametrize("name", SAMPLERS)

@@ -21,8 +21,8 @@ from harmonium.evaluate.estimate import Kind
 from harmonium.evaluate.schedule import linear_schedule
 from harmonium.evaluate.starts import exact_draws
 from harmonium.numerics.precision import as_double, as_single
-from tests.contracts.cases import model_of, table_of
 from tests.contracts.machines import wave_layers, wave_matrix, wave_rbm, wave_vector
+from tests.contracts.model_cases import model_of, table_of
 
 FALSE_ALARM = 1e-5
 

@@ -9,8 +9,7 @@ import pytest
 
 import harmonium as hm
 from harmonium.errors import BudgetError, DataError, SettingError
-from tests.contracts.cases import MODELS, TRAINABLE, model_of, table_of
-from tests.contracts.test_rules import table_gradient
+from tests.contracts.model_cases import MODELS, TRAINABLE, model_of, table_gradient, table_of
 
 models = pytest.mark.parametrize("name", MODELS)
 trainable = pytest.mark.parametrize("name", TRAINABLE)

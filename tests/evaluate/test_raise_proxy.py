@@ -10,7 +10,7 @@ import harmonium as hm
 from harmonium.errors import DataError, SettingError
 from harmonium.evaluate.ais import AIS, prepare
 from harmonium.evaluate.estimate import Kind
-from tests.contracts.cases import model_of, table_of
+from tests.contracts.model_cases import model_of, table_of
 from tests.contracts.tables import Table, normalised
 
 

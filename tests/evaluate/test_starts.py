@@ -11,7 +11,7 @@ from harmonium.errors import SettingError
 from harmonium.evaluate.base_rate import chosen_rows
 from harmonium.evaluate.starts import affordable_plan, equilibrium_starts, exact_draws, from_rows
 from harmonium.numerics.precision import as_single
-from tests.contracts.cases import model_of, table_of
+from tests.contracts.model_cases import model_of, table_of
 from tests.contracts.tables import FALSE_ALARM, POWER, agreement, power_against
 
 DRAWS = 20_000

@@ -9,8 +9,8 @@ import pytest
 
 import harmonium as hm
 from harmonium.rules.contrastive import Contrastive
-from tests.contracts.cases import table_of
 from tests.contracts.machines import wave_rbm
+from tests.contracts.model_cases import table_of
 from tests.train.updates import RATE, Parameters, chunk_of, first_state, gradient_of, step_of, trainer_of
 
 ROWS = table_of("rbm").draw(12, table_of("rbm").law(), seed=1)[0].astype(np.float64)
