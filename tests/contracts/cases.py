@@ -1,8 +1,8 @@
 """The contract table: register a member here and it inherits the proofs of its kind.
 
-A row of `UNITS`, `SAMPLERS`, `RULES`, `INFERENCES` or `EVALUATORS`, or of `MODELS` in `model_cases.py`, says only what is
-special about the member; what it must obey is in the test file of that name beside this one. `test_cases.py` fails for a
-member of the library without a row.
+A row of `UNITS`, `SAMPLERS`, `RULES`, `INFERENCES` or `EVALUATORS`, or of `MODELS` in `model_cases.py`, says only what
+is special about the member; what it must obey is in the test file of that name beside this one. `test_cases.py` fails
+for a member of the library without a row.
 """
 
 from __future__ import annotations

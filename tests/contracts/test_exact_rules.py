@@ -1,4 +1,4 @@
-"""Rules without a sample, and chains on machines whose hidden units are coupled: the exact gradient of tied parameters."""
+"""Rules without a sample, and chains where hidden units are coupled: the exact gradient of tied parameters."""
 
 from collections.abc import Callable
 from functools import cache
