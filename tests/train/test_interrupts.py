@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,6 +17,14 @@ from harmonium.train.interrupts import patient_interrupts
 from harmonium.train.monitor import Monitor
 from tests.train.killing import remains
 from tests.train.runs import UPDATES, assert_same, interrupted, train
+
+
+@pytest.fixture(autouse=True)
+def _listening() -> Iterator[None]:
+    """Ctrl-C means what it does in a terminal, also where the tests run in the background and it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="module")
