@@ -74,6 +74,26 @@ def test_persistent_chains_of_a_general_machine_have_the_exact_mean_gradient(
     assert largest_deviation(twin.mean(axis=0), right, stderr) > limit
 
 
+def test_chains_that_restart_from_the_law_of_the_machine_move_nothing() -> None:
+    """Contrastive divergence with coupled hidden units: rows of the model's own law leave it where it is, in the mean.
+
+    A start from one sweep, which is no draw of coupled units given the data, would not.
+    """
+    model, table = model_of("machine"), table_of("machine")
+    found: dict[int, list[np.ndarray]] = {30: [], 1: []}
+    for sweeps, gradients in found.items():
+        rule = hm.CD(inference="gibbs", inference_sweeps=sweeps, centred=False)
+        for seed in range(4):
+            rows = table.draw(100_000, table.law(), seed)[0].astype(np.float64)
+            with jax.enable_x64(True):
+                step, batch = step_of(seed), Batch(x=jnp.asarray(rows))
+                gradients.append(machine_program(rule)(model, step, rule.init(step.key, model, batch), batch))
+    count = len(found[1][0])
+    stderr = np.full(count, np.sqrt(2 * 0.25 / 400_000))
+    right, wrong = (largest_deviation(np.mean(found[n], axis=0), np.zeros(count), stderr) for n in (30, 1))
+    assert right < deviation_limit(count) < wrong
+
+
 @cache
 def machine_program(rule: Contrastive) -> Callable[..., np.ndarray]:
     run = jax.jit(jax.grad(lambda *arguments: rule.loss(*arguments)[0]))

@@ -10,7 +10,13 @@ import harmonium as hm
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.evaluate import exact
 from harmonium.evaluate.exact import plan_enumeration
-from harmonium.evaluate.halves import FEWEST_BITS, can_halve, log_partition_by_halves, split_in_halves
+from harmonium.evaluate.halves import (
+    FEWEST_BITS,
+    Halves,
+    can_halve,
+    log_partition_by_halves,
+    split_in_halves,
+)
 from harmonium.numerics.halves import LARGEST_HALF
 from harmonium.numerics.precision import as_double
 from tests.contracts.machines import wave_layers, wave_machine, wave_rbm
@@ -25,6 +31,11 @@ def fast(model: AbstractEnergyModel) -> float:
     assert can_halve(model)
     with jax.enable_x64(True):
         return log_partition_by_halves(as_double(model))
+
+
+def halves_of(model: AbstractEnergyModel) -> Halves:
+    with jax.enable_x64(True):
+        return split_in_halves(as_double(model))
 
 
 @pytest.mark.parametrize("hidden", ["bernoulli", "spin"])
@@ -51,7 +62,7 @@ def test_the_enumerated_units_may_be_coupled(kind: str) -> None:
 def test_few_units_and_large_fields_take_the_plain_sum() -> None:
     assert not can_halve(wave_rbm(sizes=(20, FEWEST_BITS - 1)))
     strong = wave_rbm(sizes=(20, FEWEST_BITS), gain=60.0)
-    halves = split_in_halves(strong)
+    halves = halves_of(strong)
     assert max(np.abs(part).max() for part in (halves.first_field, halves.second_field)) > LARGEST_HALF
     assert not can_halve(strong)
     assert hm.log_partition(strong).value == pytest.approx(plain(strong), abs=1e-9)
@@ -61,9 +72,15 @@ def test_few_units_and_large_fields_take_the_plain_sum() -> None:
 @pytest.mark.parametrize("visible", ["bernoulli", "spin"])
 def test_the_largest_field_is_that_of_the_tables(visible: str, gain: float) -> None:
     model = wave_rbm(visible, "spin", sizes=(20, FEWEST_BITS), gain=gain)
-    halves = split_in_halves(model)
+    halves = halves_of(model)
     largest = max(np.abs(part).max() for part in (halves.first_field, halves.second_field))
     assert can_halve(model) == (largest <= LARGEST_HALF)
+
+
+def test_weights_beyond_single_precision_are_summed_plainly() -> None:
+    model = hm.RBM.from_arrays(np.full((8, 8), 1e39), np.zeros(8), np.zeros(8))
+    assert not can_halve(model)
+    assert hm.log_partition(model).value == pytest.approx(64e39, rel=1e-12)
 
 
 def test_fields_that_would_overflow_a_product_do_not() -> None:

@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 
 from harmonium.errors import SettingError
-from harmonium.numerics.random import Noise, key_words, threefry2x32, uniform, update_words
+from harmonium.numerics.random import Noise, key_words, seed_key, threefry2x32, uniform, update_words
 
 FALSE_ALARM = 1e-5
 
@@ -134,3 +134,11 @@ def test_every_update_has_words_of_its_own() -> None:
     assert len({tuple(row) for row in words.tolist()}) == 500
     np.testing.assert_array_equal(words[17], update_words(key, jnp.array([17]))[0])
     assert key_words(key).shape == (2,)
+
+
+def test_all_bits_of_a_seed_count() -> None:
+    keys = [jax.random.key_data(seed_key(seed)).tolist() for seed in (7, 7 + 2**32, 7 + 2**62, 2**63 - 1)]
+    assert len({tuple(key) for key in keys}) == 4
+    assert keys[0] == jax.random.key_data(jax.random.key(7)).tolist()
+    with pytest.raises(SettingError, match="seed must be a whole number from 0 below 2"):
+        seed_key(2**63)

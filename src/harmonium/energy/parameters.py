@@ -11,7 +11,8 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from harmonium.errors import SettingError
-from harmonium.numerics.whole import is_number, seed_number
+from harmonium.numerics.random import seed_key
+from harmonium.numerics.whole import is_number
 
 INITIAL_WEIGHT_SCALE = 0.01
 """Standard deviation of the weights of a new machine."""
@@ -26,7 +27,7 @@ def starting_weights(shape: tuple[int, ...], seed: SupportsIndex, weight_scale: 
         raise SettingError(
             f"weight_scale must be a finite number of at least 0, got {weight_scale!r}; pass e.g. 0.01"
         )
-    return weight_scale * jax.random.normal(jax.random.key(seed_number(seed)), shape, jnp.float32)
+    return weight_scale * jax.random.normal(seed_key(seed), shape, jnp.float32)
 
 
 def as_parameter(values: ArrayLike, name: str, axes: int) -> np.ndarray:

@@ -27,8 +27,8 @@ from harmonium.evaluate.schedule import SCHEDULES, linear_schedule, pilot_schedu
 from harmonium.evaluate.starts import Start, equilibrium_starts
 from harmonium.evaluate.verdict import LEAST_EFFECTIVE_CHAINS, doubts_about
 from harmonium.numerics.precision import as_single
-from harmonium.numerics.random import key_words
-from harmonium.numerics.whole import seed_number, whole_number
+from harmonium.numerics.random import BEYOND_UPDATES, key_words, seed_key
+from harmonium.numerics.whole import whole_number
 from harmonium.typing import Words
 
 DEFAULT_TEMPERATURES = 1000
@@ -39,6 +39,8 @@ _PILOT_SHARE = 10
 
 _WALKS = 3 + 2 / _PILOT_SHARE
 """Sweeps counted for each temperature: forward, reverse, its Gibbs run, and pilots."""
+
+_PURPOSES = BEYOND_UPDATES | 0xA15000
 
 _MOST_TEMPERATURES = 1 << 23
 _MOST_CHAINS = 1 << 24
@@ -100,7 +102,7 @@ class Prepared(NamedTuple):
 
     def words(self, purpose: int) -> Words:
         """Noise words of one use; no two uses share any."""
-        return key_words(jax.random.fold_in(self.key, purpose))
+        return _words(self.key, purpose)
 
 
 def forward_log_partition(
@@ -190,9 +192,9 @@ def both_directions(
 def prepare(model: AbstractLayered, rows: np.ndarray | None, settings: AIS, seed: int) -> Prepared:
     """Choose and freeze base and schedule, with draws that the walks do not see again."""
     temperatures = settings.resolve(as_layered(model)).temperatures or DEFAULT_TEMPERATURES
-    key = jax.random.key(seed_number(seed))
+    key = seed_key(seed)
     pilot = max(1, temperatures // _PILOT_SHARE)
-    words = [key_words(jax.random.fold_in(key, purpose)) for purpose in range(3)]
+    words = [_words(key, purpose) for purpose in range(3)]
     base = base_of(model, settings.base, rows, settings.chains, pilot, words[0])
     path = as_single(Path(base, model))
     side = walked_side(model)
@@ -202,6 +204,11 @@ def prepare(model: AbstractLayered, rows: np.ndarray | None, settings: AIS, seed
     else:
         betas = linear_schedule(temperatures)
     return Prepared(path, base, side, betas, key)
+
+
+def _words(key: Any, purpose: int) -> Words:
+    """Noise words of one use, none of which the updates of a run with the same seed have."""
+    return key_words(jax.random.fold_in(key, _PURPOSES | purpose))
 
 
 def as_layered(model: Any) -> AbstractLayered:

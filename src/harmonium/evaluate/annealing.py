@@ -75,7 +75,10 @@ def effective_chains(log_weight: np.ndarray) -> float:
 
 
 def log_mean_weight(log_weight: np.ndarray) -> tuple[float, float]:
-    """Logarithm of the mean weight, and its standard error on the log scale (the relative error of the mean)."""
+    """Logarithm of the mean weight, and its standard error on the log scale, the relative error of the mean.
+
+    That error cannot exceed one, however few chains carry the weight: only `effective_chains` shows how few.
+    """
     if not np.all(np.isfinite(log_weight)):
         return math.nan, math.nan
     count = len(log_weight)

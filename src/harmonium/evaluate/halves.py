@@ -13,6 +13,7 @@ from harmonium.energy.cumulant import Split, ends_of
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.enumerate import all_states
 from harmonium.numerics.halves import LARGEST_HALF, log_sum_exp_over_halves
+from harmonium.numerics.precision import as_double, in_double_precision
 from harmonium.units.base import AbstractLinearUnits
 
 FEWEST_BITS = 6
@@ -34,6 +35,7 @@ class Halves(NamedTuple):
     ties: tuple[Float[np.ndarray, "first k"], Float[np.ndarray, "second k"]] | None
 
 
+@in_double_precision
 def can_halve(model: AbstractEnergyModel) -> bool:
     """Whether `log_partition_by_halves` is open for a model.
 
@@ -46,14 +48,15 @@ def can_halve(model: AbstractEnergyModel) -> bool:
     longest = -(-split.bits // 2)
     if split.bits < FEWEST_BITS or not split.summed or len(split.summed) << longest > _LARGEST_TABLE:
         return False
-    coupling, bias = (np.asarray(part, np.float64) for part in model.pairwise())
+    coupling, bias = (np.asarray(part) for part in as_double(model).pairwise())
     ends, (first, second), summed = ends_of(model.units), _parted(split), np.array(split.summed)
     width = ends[1, summed] - ends[0, summed]
     for units, rest in ((first, bias[summed]), (second, 0.0)):
         weights = width * coupling[np.ix_(units, summed)]
         by_value = ends[:, units, None] * weights
         low, high = (width * rest + part.sum(axis=0) for part in (by_value.min(axis=0), by_value.max(axis=0)))
-        if max(np.max(np.abs(low)), np.max(np.abs(high))) > LARGEST_HALF:
+        # Written so that a field that is no number is not let through.
+        if not max(np.max(np.abs(low)), np.max(np.abs(high))) <= LARGEST_HALF:
             return False
     return True
 
@@ -69,13 +72,13 @@ def _program():
 
 
 def split_in_halves(model: AbstractEnergyModel) -> Halves:
-    r"""The enumerated units in two halves.
+    r"""The enumerated units of a float64 model in two halves; call it with 64-bit types enabled.
 
     A unit of two values :math:`l < u` in a field is summed out by :math:`e^{fl} + e^{fu} = e^{fl} (1 + e^{(u - l) f})`.
     What a field is without any enumerated unit goes with the first half.
     """
     split = model.split(held=False)
-    coupling, bias = (np.asarray(part, np.float64) for part in model.pairwise())
+    coupling, bias = (np.asarray(part) for part in model.pairwise())
     ends, halves, summed = ends_of(model.units), _parted(split), np.array(split.summed)
     low, width = ends[0, summed], ends[1, summed] - ends[0, summed]
     tables, all_values = [], []

@@ -25,7 +25,7 @@ from harmonium.evaluate.exact import exact_log_partition, unnormalised_log_proba
 from harmonium.evaluate.starts import MOST_OPERATIONS, affordable_plan
 from harmonium.evaluate.verdict import ROUNDING, SIGMAS
 from harmonium.numerics.enumerate import BIT_BUDGET
-from harmonium.numerics.whole import is_number, seed_number, whole_number
+from harmonium.numerics.whole import LARGEST_SEED, is_number, seed_number, whole_number
 
 METHODS = ("auto", "exact", "ais")
 
@@ -87,8 +87,13 @@ def both_estimates(
     if isinstance(model, Ensemble):
         data = as_data(data)
         settings = {"split": split, "bit_budget": bit_budget, "operation_budget": operation_budget}
+        seeds = _member_seeds(seed, model)
         return median_estimate(
-            model, [both_estimates(member, data, method, seed, rows, **settings) for member in model]
+            model,
+            [
+                both_estimates(one, data, method, its, rows, **settings)
+                for one, its in zip(model, seeds, strict=True)
+            ],
         )
     check_model(model)
     check_method(method)
@@ -117,7 +122,8 @@ def log_partition(
 
     ``method`` and the budgets are as in `log_likelihood`; ``data`` are the rows that AIS takes its base and half of
     its reversed chains from: of a `DataSet` its training rows. Without them both come from the model itself, and then
-    nothing can show a mode that the model has but its chains never find. Of an `Ensemble` it is the estimate of the
+    nothing can show a mode that the model has but its chains never find: such an estimate is reliable only where the
+    reverse starts from exact draws. Of an `Ensemble` it is the estimate of the
     member with the median one. Raises `BudgetError` as there.
 
     >>> import numpy as np
@@ -127,7 +133,10 @@ def log_partition(
     """
     if isinstance(model, Ensemble):
         budgets = {"bit_budget": bit_budget, "operation_budget": operation_budget}
-        found = [log_partition(member, method, data, seed, **budgets) for member in model]
+        seeds = _member_seeds(seed, model)
+        found = [
+            log_partition(one, method, data, its, **budgets) for one, its in zip(model, seeds, strict=True)
+        ]
         return median_estimate(model, [(one, one) for one in found])[0]
     check_model(model)
     check_method(method)
@@ -151,6 +160,11 @@ def _chosen_method(
         return None
     settings = method if isinstance(method, AIS) else AIS()
     return settings.resolve(as_layered(model), operations)
+
+
+def _member_seeds(seed: SupportsIndex, ensemble: Ensemble) -> list[int]:
+    """A seed for each member, so that their errors are independent."""
+    return [(seed_number(seed) + member) % (LARGEST_SEED + 1) for member in range(len(ensemble))]
 
 
 def _checked_operations(operations: Any) -> float | None:

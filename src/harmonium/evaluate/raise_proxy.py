@@ -42,8 +42,8 @@ def raise_likelihood(
 
     It is, on average, a lower bound of the log-probability of a row under *the law of the chain that annealing ends
     with* after ``settings.temperatures`` steps, and that law is not the model's: where the chain has not yet reached
-    the model, it may score rows higher than the model does (enumerated machines: by 0.10 nats at 5 temperatures, 0.035
-    at 20 and 0.008 at 100). So it is usually below the log-likelihood, and never called a bound of it.
+    the model, it may score rows higher than the model does (a tenth of a nat and more in five steps, on machines small
+    enough to enumerate both laws). So it is usually below the log-likelihood, and never called a bound of it.
 
     ``settings`` are those of `AIS`, ten chains per row where none are given; each row has chains of its own, started
     at it. ``data`` and ``rows`` are as in `log_likelihood`. Raises `SettingError` for a machine that has a layer beside

@@ -33,12 +33,14 @@ class Start(NamedTuple):
     """Chains that reversed walks start from.
 
     ``origin`` says in words what they are. Of chains that are not exact draws the first ``first`` started from rows
-    (or from the ends of a forward walk) and the others from rest; 0 for exact draws.
+    (or from the ends of a forward walk) and the others from rest; 0 for exact draws. ``blind``: they are neither exact
+    draws nor were there rows.
     """
 
     particles: tuple[np.ndarray, ...]
     origin: str
     first: int
+    blind: bool = False
 
 
 def affordable_plan(
@@ -89,11 +91,11 @@ def equilibrium_starts(
         long_run(model, None, sweeps, words[2], chains - first),
     )
     particles = tuple(np.concatenate(pair) for pair in zip(*halves, strict=True))
-    blind = "; without rows a mode that no chain finds is missed unseen" if rows is None else ""
     return Start(
         particles,
-        f"reversed from {sweeps} Gibbs sweeps, half from {origin}, half from rest: not exact{blind}",
+        f"reversed from {sweeps} Gibbs sweeps, half from {origin}, half from rest: not exact",
         first,
+        blind=rows is None,
     )
 
 

@@ -46,6 +46,10 @@ def doubts_about(
             f"forward and reverse part by {reverse.value - forward.value:.3g} nats, more than {SIGMAS:g} combined "
             "errors"
         )
+    if start.blind:
+        doubts.append(
+            "no chain started from a row, so that a mode which chains from rest never find would go unseen: pass data="
+        )
     if start.first:
         doubts += _doubts_about_halves(model, start, walk)
     return doubts

@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 
 from harmonium.energy.base import AbstractEnergyModel
+from harmonium.energy.bipartite import AbstractBipartite
 from harmonium.inference.base import AbstractInference, Posterior, clamped
 from harmonium.numerics.random import Noise
 from harmonium.numerics.whole import whole_number
@@ -36,16 +37,31 @@ class ClampedGibbs(AbstractInference):
 
     def posterior(self, noise: Noise, model: AbstractEnergyModel, batch: Batch) -> Posterior:
         frozen = jax.lax.stop_gradient(model)
-        start = clamped(frozen, batch)
-        if len(start) == 1:
-            return Posterior(model.energy(start), start, {})
-        clamp = (True, *(None for _ in start[1:]))
-
-        def sweep(draw: jax.Array, now: Configuration) -> Configuration:
-            return frozen.sweep(noise.at(draw), now, clamp=clamp)
-
-        drawn = jax.lax.fori_loop(0, self.sweeps, sweep, start)
+        drawn = clamped_chains(noise, frozen, batch, self.sweeps)
+        if len(drawn) == 1:
+            return Posterior(model.energy(drawn), drawn, {})
         means = [
             units.mean(frozen.field(index, drawn)) for index, units in enumerate(frozen.units[1:], start=1)
         ]
         return Posterior(model.energy(drawn), (batch.x, *means), {})
+
+
+def clamped_chains(noise: Noise, model: AbstractEnergyModel, batch: Batch, sweeps: int) -> Configuration:
+    """One chain per row, its hidden units at rest and then moved by ``sweeps`` sweeps with the data clamped.
+
+    One sweep draws hidden units that are independent given the data exactly, wherever it starts; see `are_coupled`.
+    """
+    start = clamped(model, batch)
+    if len(start) == 1:
+        return start
+    clamp = (True, *(None for _ in start[1:]))
+    return jax.lax.fori_loop(
+        0, sweeps, lambda draw, now: model.sweep(noise.at(draw), now, clamp=clamp), start
+    )
+
+
+def are_coupled(model: AbstractEnergyModel) -> bool:
+    """Whether hidden units depend on one another once the data are given, so that one sweep is not a draw of them."""
+    if isinstance(model, AbstractBipartite):
+        return model.sides != (model.observed, (1,))
+    return model.split(held=True).bits > 0

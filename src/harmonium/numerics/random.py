@@ -8,12 +8,16 @@ each class, and then pays half.
 
 from __future__ import annotations
 
+from typing import SupportsIndex
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, UInt32
 
 from harmonium.errors import SettingError
+from harmonium.numerics.whole import seed_number
 from harmonium.typing import Words
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -24,6 +28,17 @@ _FOLD_STREAM = (1 << _STREAM_BITS) - 1
 
 BEYOND_UPDATES = 1 << 31
 """Indices of updates stay below; whatever else is folded into a run's key lies from here on, so that no words recur."""
+
+
+def seed_key(seed: SupportsIndex) -> Array:
+    """The jax key of a seed from 0 below 2^63, all of whose bits count; below 2^32 it is ``jax.random.key(seed)``.
+
+    jax alone, with its numbers of 32 bits, would drop the higher ones in silence. Raises `SettingError` for any other
+    seed.
+    """
+    number = seed_number(seed)
+    key = jax.random.key(number & 0xFFFFFFFF)
+    return key if number < 1 << 32 else jax.random.fold_in(key, np.uint32(number >> 32))
 
 
 def threefry2x32(

@@ -6,13 +6,13 @@ from typing import SupportsIndex
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.couplings.short import with_short_products
 from harmonium.errors import SettingError
 from harmonium.inference.base import AbstractInference
+from harmonium.inference.clamped import ClampedGibbs, are_coupled, clamped_chains
 from harmonium.inference.names import build_inference
 from harmonium.numerics.random import Noise
 from harmonium.numerics.whole import whole_number
@@ -23,6 +23,9 @@ from harmonium.samplers.gibbs import Gibbs
 from harmonium.typing import Batch, Configuration, Step, Words
 
 PRECISIONS = ("float32", "bfloat16")
+
+RESTART_SWEEPS = 20
+"""Clamped sweeps from which chains of coupled hidden units start at the data where the inference does not say."""
 
 # Streams of a rule; the lower ones belong to its sampler.
 _COMPLETION_STREAM = 101
@@ -130,11 +133,18 @@ class Contrastive(AbstractRule):
     def _restart(
         self, noise: Noise, step: Step, model: AbstractEnergyModel, batch: Batch
     ) -> AbstractSamplerState:
-        """Chains at the data: observed units as given, hidden ones drawn given them."""
-        rows = batch.x.shape[0]
-        blank = tuple(jnp.zeros((rows, units.size), batch.x.dtype) for units in model.units[1:])
-        clamp = (True, *(None for _ in blank))
-        particles = model.sweep(noise.stream(_COMPLETION_STREAM), (batch.x, *blank), clamp=clamp)
+        """Chains at the data: observed units as given, hidden ones drawn given them.
+
+        Hidden units that are coupled are moved by `RESTART_SWEEPS` clamped sweeps from rest, or by as many as the
+        inference makes where it samples.
+        """
+        sweeps = self.inference.sweeps if isinstance(self.inference, ClampedGibbs) else RESTART_SWEEPS
+        particles = clamped_chains(
+            noise.stream(_COMPLETION_STREAM),
+            model,
+            batch,
+            sweeps if are_coupled(model) else 1,
+        )
         return self.sampler.init(step.key, model, particles)
 
 

@@ -14,7 +14,7 @@ from harmonium.energy.base import AbstractEnergyModel, check_model
 from harmonium.errors import DataError, SettingError
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.precision import as_single
-from harmonium.numerics.random import Noise, key_words
+from harmonium.numerics.random import Noise, key_words, seed_key
 from harmonium.numerics.whole import seed_number, whole_number
 from harmonium.samplers.base import AbstractSampler, resting_particles
 from harmonium.samplers.gibbs import Gibbs
@@ -64,7 +64,7 @@ def sample(
     values, held = _clamped(model, clamp, n)
     if held is not None and sampler is not None:
         raise SettingError("clamp works with the default sampler only; drop sampler or clamp")
-    words = key_words(jax.random.key(seed))
+    words = key_words(seed_key(seed))
     rows = _program()(single, words, jnp.int32(steps), values, held, sampler or Gibbs(), n)
     low = model.units[0].support[0]
     return np.asarray(rows).astype(np.uint8 if low == 0 else np.int8)

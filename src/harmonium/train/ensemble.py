@@ -42,8 +42,10 @@ share no member either."""
 def member_seed(seed: SupportsIndex, member: SupportsIndex) -> int:
     """The seed of one member of an ensemble that was trained with ``seed``: alone with it, a run gives that member.
 
-    Member 0 has the seed itself, member ``i`` the sum of the seed and ``2654435761 i``, modulo :math:`2^{32}`: no two
-    members of an ensemble have the same, nor have those of two ensembles whose seeds are numbers such as 0, 1, 2.
+    Member 0 has the seed itself, member ``i`` the sum of the seed and ``2654435761 i``, its lower 32 bits modulo
+    :math:`2^{32}`: no two members of an ensemble have the same, nor have those of two ensembles whose seeds are numbers
+    such as 0, 1, 2. Compiled calls of a large ensemble may be shorter than those of a run alone, and centring starts
+    anew with each: the two are then different runs of one kind.
 
     Raises `SettingError` for numbers that are not whole, or below 0.
 
@@ -51,7 +53,8 @@ def member_seed(seed: SupportsIndex, member: SupportsIndex) -> int:
     [0, 2654435761, 1013904226]
     """
     seed, member = seed_number(seed), whole_number(member, "member must be a whole number", least=0)
-    return seed if member == 0 else (seed + member * _SEED_STRIDE) % 2**32
+    low = (seed + member * _SEED_STRIDE) % 2**32
+    return seed - seed % 2**32 + low
 
 
 def run_members(

@@ -22,7 +22,7 @@ from harmonium.errors import SettingError
 from harmonium.evaluate.likelihood import visible_rows
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.precision import as_single
-from harmonium.numerics.random import BEYOND_UPDATES, key_words
+from harmonium.numerics.random import BEYOND_UPDATES, key_words, seed_key
 from harmonium.rules.base import AbstractRule
 from harmonium.train.config import TrainConfig
 from harmonium.train.ensemble import Orders, first_member_states, member_seed
@@ -91,8 +91,8 @@ def prepare(
         # Rows of zero weight take no part: not in batches, not in means, not in the count of an epoch.
         kept = np.flatnonzero(data.weight)
         rows, weight = rows[kept], np.asarray(data.weight, np.float32)[kept]
-    key = jax.random.key(settings.seed)
-    keys = [jax.random.key(member_seed(settings.seed, member)) for member in range(len(ensemble or ()))]
+    key = seed_key(settings.seed)
+    keys = [seed_key(member_seed(settings.seed, member)) for member in range(len(ensemble or ()))]
     order = (
         Orders(keys, len(rows), settings.batch_size) if keys else Order(key, len(rows), settings.batch_size)
     )

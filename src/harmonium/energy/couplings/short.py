@@ -22,8 +22,9 @@ class Short(eqx.Module):
     r"""The energy of `harmonium.energy.couplings.dense.Dense`, its products taken of weights rounded to bfloat16.
 
     Sums are accumulated in single precision. States of 0, 1 and -1 are exact in sixteen bits, so that fields are those
-    of a machine with rounded weights, off by a relative 2^-9 at most per weight. The gradient passes through the
+    of a machine with rounded weights, off by a relative 2^-8 at most per weight. The gradient passes through the
     rounding as if it were not there and is a product in single precision: the weights themselves keep all their bits.
+    Layers of other numbers than those, such as means, are rounded too.
     """
 
     kernel: Float[Array, "upper lower"]
