@@ -35,7 +35,7 @@ def test_the_pilot_makes_steps_of_equal_spread() -> None:
         start = independent_draws(prepared.base, 2000, prepared.words(9))
         spread = anneal(prepared.path, prepared.side, prepared.betas, start, prepared.words(10)).spread
         assert spread.shape == (300,)
-        unevenness[schedule] = spread.max() / spread.min()
+        unevenness[schedule] = spread.std() / spread.mean()
     assert unevenness["pilot"] < unevenness["linear"] / 2
 
 
