@@ -18,6 +18,9 @@ INITIAL_WEIGHT_SCALE = 0.01
 """Standard deviation of the weights of a new machine."""
 
 
+_LARGEST_SCALE = 1e37
+
+
 def starting_weights(shape: tuple[int, ...], seed: SupportsIndex, weight_scale: float) -> Float[Array, "..."]:
     """``weight_scale`` times standard normal numbers of ``seed``, in float32.
 
@@ -27,6 +30,11 @@ def starting_weights(shape: tuple[int, ...], seed: SupportsIndex, weight_scale: 
         raise SettingError(
             f"weight_scale must be a finite number of at least 0, got {weight_scale!r}; pass e.g. 0.01"
         )
+    if weight_scale > _LARGEST_SCALE:
+        raise SettingError(
+            f"weight_scale must be at most {_LARGEST_SCALE:g}, so that weights are finite in float32, got "
+            f"{weight_scale!r}; pass e.g. 0.01"
+        )
     return weight_scale * jax.random.normal(seed_key(seed), shape, jnp.float32)
 
 
@@ -35,7 +43,12 @@ def as_parameter(values: ArrayLike, name: str, axes: int) -> np.ndarray:
 
     Raises `SettingError` for anything else.
     """
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise SettingError(
+            f"{name} must be an array, got rows of unequal length; pass {axes} axes of numbers"
+        ) from None
     if array.dtype.kind not in "fiub":
         raise SettingError(f"{name} must hold real numbers, got dtype {array.dtype}; pass a float array")
     if array.ndim != axes or array.size == 0:

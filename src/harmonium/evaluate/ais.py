@@ -216,7 +216,7 @@ def as_layered(model: Any) -> AbstractLayered:
     if not isinstance(model, AbstractLayered):
         raise SettingError(
             f"AIS walks on machines of layers such as hm.RBM(64, 16), got a {type(model).__name__}; "
-            'use method="exact"'
+            'use method="exact" (--method exact)'
         )
     return model
 

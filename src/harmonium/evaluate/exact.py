@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from jaxtyping import Array, Float
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.bipartite import AbstractBipartite
 from harmonium.energy.enumeration import log_partition_of
+from harmonium.energy.layered import AbstractLayered
 from harmonium.errors import SettingError
 from harmonium.evaluate.estimate import Estimate
 from harmonium.evaluate.halves import can_halve, log_partition_by_halves
@@ -83,12 +85,16 @@ def exact_log_partition(model: AbstractEnergyModel, bit_budget: int = BIT_BUDGET
         plan.bits,
         bit_budget,
         f"the exact log partition function of this {type(model).__name__}",
-        'use method="ais" (--method ais), which estimates it with a verdict',
+        'use method="ais" (--method ais), which estimates it with a verdict'
+        if isinstance(model, AbstractLayered)
+        else "use hm.pseudo_likelihood(model, data), a proxy that needs no partition function",
     )
     value = _log_partition(as_double(model), plan)
     return Estimate(
         value=value,
-        reason=f"enumerated 2**{plan.bits} states",
+        reliable=math.isfinite(value),
+        reason=f"enumerated 2**{plan.bits} states"
+        + ("" if math.isfinite(value) else "; the sum is not a finite number"),
         method="exact",
         cost={"operations": plan.operations, "states": 2.0**plan.bits},
     )

@@ -17,6 +17,7 @@ from harmonium.data.load import load_data
 from harmonium.data.support import encode
 from harmonium.energy.base import AbstractEnergyModel, check_model
 from harmonium.energy.ensemble import Ensemble
+from harmonium.energy.layered import AbstractLayered
 from harmonium.errors import SettingError
 from harmonium.evaluate.ais import AIS, as_layered, both_directions
 from harmonium.evaluate.ensemble import median_estimate
@@ -106,6 +107,8 @@ def both_estimates(
     if partition.kind != Kind.EXACT:
         partition = doubt_of_mass(partition, scores, visible)
     mean = Estimate(value=scores) if rows else mean_over_rows(scores)
+    if not np.all(np.isfinite(scores)):
+        mean = replace(mean, reliable=False, reason="a free energy is not a finite number")
     return mean - partition, partition
 
 
@@ -156,7 +159,10 @@ def _chosen_method(
     if method == "exact":
         return None
     most = MOST_OPERATIONS if operations is None else operations
-    if method == "auto" and affordable_plan(model, bits, most) is not None:
+    if method == "auto" and (
+        affordable_plan(model, bits, most) is not None or not isinstance(model, AbstractLayered)
+    ):
+        # What AIS cannot walk on is left to the exact sum, which says what it would take.
         return None
     settings = method if isinstance(method, AIS) else AIS()
     return settings.resolve(as_layered(model), operations)

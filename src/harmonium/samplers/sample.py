@@ -60,7 +60,13 @@ def sample(
         raise SettingError(
             f"steps must be below {_MOST_STEPS}, got {steps}; draw again from another seed instead"
         )
-    single = as_single(model)
+    with np.errstate(over="ignore"):
+        single = as_single(model)
+    if not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(single)):
+        raise SettingError(
+            "the model holds a parameter that is not finite in float32, in which sampling computes; clean its arrays "
+            "first"
+        )
     values, held = _clamped(model, clamp, n)
     if held is not None and sampler is not None:
         raise SettingError("clamp works with the default sampler only; drop sampler or clamp")

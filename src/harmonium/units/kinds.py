@@ -15,6 +15,7 @@ UNIT_KINDS: Mapping[str, type[AbstractUnits]] = MappingProxyType({"bernoulli": B
 
 def unit_class(kind: str) -> type[AbstractUnits]:
     """The class of the kind of unit called ``kind``."""
-    if kind not in UNIT_KINDS:
-        raise SettingError(f"no kind of unit is called {kind!r}; choose one of {', '.join(UNIT_KINDS)}")
+    if not isinstance(kind, str) or kind not in UNIT_KINDS:
+        shown = repr(kind) if isinstance(kind, str) else f"a {type(kind).__name__}"
+        raise SettingError(f"no kind of unit is called {shown}; choose one of {', '.join(UNIT_KINDS)}")
     return UNIT_KINDS[kind]

@@ -12,6 +12,9 @@ from numpy.typing import ArrayLike
 from harmonium.errors import SettingError
 from harmonium.numerics.whole import whole_number
 
+MOST_UNITS = 16_384
+"""Most units of a graph: what is made of it are square matrices, of a gibibyte at this size."""
+
 
 class Graph:
     """Pairs of ``size`` units, each named once: a value that hashes, so that programs are compiled per graph.
@@ -27,6 +30,11 @@ class Graph:
 
     def __init__(self, size: SupportsIndex, pairs: ArrayLike | None = None):
         self.size = whole_number(size, "a graph needs a whole number of units, at least 1")
+        if self.size > MOST_UNITS:
+            raise SettingError(
+                f"a machine of {self.size} units keeps a matrix of {self.size} by {self.size} numbers; at most "
+                f"{MOST_UNITS} units can be coupled in any way: use layers, such as hm.RBM, for more"
+            )
         self._given = None if pairs is None else _sorted_pairs(pairs, self.size)
         self._hash = hash((self.size, None if self._given is None else self._given.tobytes()))
 
