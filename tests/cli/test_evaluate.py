@@ -150,10 +150,13 @@ def test_annealing_that_is_not_to_be_trusted_is_told_by_the_status(harmonium: Co
         ("{run} --method guess", "no method is called 'guess'; choose one of auto, exact, ais"),
         (
             "{run} --chains 20",
-            "chains and temperatures are settings of annealing, not of auto; add --method ais",
+            "--chains 20 is a setting of annealing, which --method auto may or may not choose; ask for it with "
+            "--method ais",
         ),
-        ("{run} --method exact --temperatures 9", "not of exact"),
-        ("{run} --method ais --chains 1", "chains of AIS must be a whole number from 2"),
+        ("{run} --method exact --temperatures 9", "--temperatures 9 is a setting of annealing, which --method exact has no use"),
+        ("{run} --seed -1", "--seed must be a whole number"),
+        ("{run} --bit-budget -1", "--bit-budget must be a whole number of at least 0"),
+        ("{run} --method ais --chains 1", "--chains must be a whole number from 2"),
         ("{run} --budget 0", "--budget must be a number of seconds above 0, got 0"),
         ("{run} --data wide.npy", "have 5 columns but the model has 4"),
         ("{run} --data wide.npy --split test", "has no test split"),

@@ -75,8 +75,11 @@ def evaluate(
     if method == "ais":
         how = AIS(chains=100 if chains is None else chains, temperatures=temperatures)
     elif chains is not None or temperatures is not None:
+        given = f"--temperatures {temperatures}" if chains is None else f"--chains {chains}"
         raise SettingError(
-            f"chains and temperatures are settings of annealing, not of {method}; add --method ais"
+            f"{given} is a setting of annealing, which --method {method} "
+            + ("has no use for; use" if method == "exact" else "may or may not choose; ask for it with")
+            + " --method ais"
         )
     if budget is not None and not 0 < budget < math.inf:
         raise SettingError(f"--budget must be a number of seconds above 0, got {budget:g}; pass e.g. 10")

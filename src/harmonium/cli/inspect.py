@@ -138,11 +138,12 @@ def _model_text(summary: dict[str, Any]) -> str:
 
 
 def _run_text(summary: dict[str, Any]) -> str:
+    from harmonium.cli.failure import in_flags
     from harmonium.cli.progress import metric_of
 
     done = f"{summary['updates']} of {summary['horizon']} updates"
     if not summary["reliable"]:
-        state = f"stopped by the divergence guard after {done}: {summary['reason']}"
+        state = f"stopped by the divergence guard after {done}: {in_flags(summary['reason'])}"
     elif summary["finished"]:
         state = f"finished, {done}"
     else:

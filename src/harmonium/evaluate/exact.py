@@ -84,6 +84,7 @@ def exact_log_partition(model: AbstractEnergyModel, bit_budget: int = BIT_BUDGET
         bit_budget,
         f"the exact log partition function of this {type(model).__name__}",
         'use method="ais" (--method ais), which estimates it with a verdict',
+        "bit_budget={} (--bit-budget)",
     )
     value = _log_partition(as_double(model), plan)
     return Estimate(
