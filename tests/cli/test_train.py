@@ -220,9 +220,15 @@ def test_a_model_worse_than_coin_flips_is_not_to_be_trusted(
         ("--data rows.npy --model bm --hidden 3,4", "a bm has one hidden layer"),
         ("--data rows.npy --model bm --hidden 200000", "choose fewer hidden units"),
         ("--data rows.npy --model bm --hidden 40", "use --inference mean-field or --inference gibbs"),
-        ("--data rows.npy --model bm --hidden 40 --sampler exact", "43 states, but the budget is 20 bits; train with --sampler pcd, which estimates it\n"),
+        (
+            "--data rows.npy --model bm --hidden 40 --sampler exact",
+            "43 states, but the budget is 20 bits; train with --sampler pcd, which estimates it\n",
+        ),
         ("--data rows.npy --inference wildly", "no inference is called 'wildly'"),
-        ("--data rows.npy --sampler exact --steps 3", "--steps 3 is a setting of pcd and cd, which exact does"),
+        (
+            "--data rows.npy --sampler exact --steps 3",
+            "--steps 3 is a setting of pcd and cd, which exact does",
+        ),
         ("--data rows.npy --sampler exact --inference gibbs", "--inference gibbs is a setting of pcd and cd"),
         ("--data rows.npy --hidden 2000000000", "choose fewer hidden units"),
         ("--data rows.npy --visible gauss", "no kind of unit is called 'gauss'"),

@@ -114,7 +114,10 @@ def test_budgets_and_rows_are_refused() -> None:
     large = hm.BoltzmannMachine(40, seed=0)
     for question, cure in (
         (hm.moments, r"average over hm.sample\(model, 10000\)"),
-        (lambda model: hm.exact_gradient(model, np.zeros((1, model.units[0].size))), r"train with hm.PCD\(\)"),
+        (
+            lambda model: hm.exact_gradient(model, np.zeros((1, model.units[0].size))),
+            r"train with hm.PCD\(\)",
+        ),
         (hm.mode_weights, r"count how often hm.sample\(model, 10000\) draws them"),
     ):
         bits = r"2\*\*39 states, but the budget is 26 bits"

@@ -27,6 +27,9 @@ INTERRUPTED = 130
 # What a user cannot help by naming another file: then it is the work that failed.
 _DISK_FAULTS = {errno.ENOSPC, errno.EIO, getattr(errno, "EDQUOT", errno.EIO), errno.EFBIG}
 
+_OF_CALLS = ("seed", "chains", "temperatures", "steps", "n")
+"""Arguments of Python for which some verb has a flag of the same name."""
+
 
 class InterruptedRun(KeyboardInterrupt):
     """An interrupt that has been told to the user already."""
@@ -77,17 +80,17 @@ def in_flags(message: str) -> str:
     message = re.sub(r'\b\w+="(\w+)" \((--[\w-]+) \w+\)', r"\2 \1", message)
     message = re.sub(r'\bbinarize="(\w+)"', r"--binarize \1", message)
     message = re.sub(r"\bon_divergence='(\w+)'", r"--on-divergence \1", message)
+    message = re.sub(r"\bbit_budget\b(?!=)", "--bit-budget", message)
+    message = re.sub(r"\boperation_budget(?:=([\d.e+-]+))?", _seconds_of_budget, message)
     message = re.sub(r"(?<![\w.])precision='(\w+)'", r"--set sampler.precision=\1", message)
     message = re.sub(r"^(\w+)=([^\s=]+) (is a setting|belongs)\b", _flag_of_setting, message)
-    return re.sub(rf"^({'|'.join(_OF_CALLS)})(?: of AIS)? must be\b", _flag_of_argument, message)
+    return re.sub(rf"^({'|'.join(_OF_CALLS)})(?: of AIS)? must be\b", r"--\1 must be", message)
 
 
-_OF_CALLS = ("seed", "bit_budget", "chains", "temperatures", "steps", "n")
-"""Arguments of Python for which some verb has a flag of the same name."""
+def _seconds_of_budget(found: re.Match[str]) -> str:
+    from harmonium.evaluate.likelihood import NOMINAL_RATE
 
-
-def _flag_of_argument(found: re.Match[str]) -> str:
-    return f"--{found[1].replace('_', '-')} must be"
+    return f"--budget {float(found[1]) / NOMINAL_RATE:.3g}" if found[1] else "--budget"
 
 
 def _flag_of_setting(found: re.Match[str]) -> str:
