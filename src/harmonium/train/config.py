@@ -119,7 +119,8 @@ def read_settings(settings: Mapping[str, Any]) -> RunConfig:
     if config.model.kind == "rbm" and 0 in config.model.hidden:
         place = config.model.hidden.index(0)
         raise SettingError(
-            f"model.hidden.{place}=0 cannot be used: an rbm has hidden units; pass e.g. 16, or model.kind='bm' (--model)"
+            f"model.hidden.{place}=0 cannot be used: an rbm has hidden units; pass e.g. 16, or "
+            "model.kind='bm' (--model)"
         )
     return config
 
