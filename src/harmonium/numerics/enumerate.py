@@ -24,10 +24,10 @@ def check_bits(bits: int, budget: int, what: str, alternative: str, setting: str
     It is named only where the sum would end within days. Raises `BudgetError`.
     """
     if bits > budget:
-        wait = setting is not None and bits <= _LONGEST_WAIT
+        wait = setting.format(bits) if setting and bits <= _LONGEST_WAIT else ""
         raise BudgetError(
             f"{what} would enumerate 2**{bits} states, but the budget is {budget} bits; {alternative}"
-            + (f", or pass {setting.format(bits)} if you can wait" if wait else "")
+            + (f", or pass {wait} if you can wait" if wait else "")
         )
 
 
