@@ -94,12 +94,24 @@ def test_other_data_replace_all_that_was_said_of_the_first(file: Path) -> None:
         (["=3"], {}, "is no assignment"),
         (["train.batch_size=x"], {}, "train.batch_size='x' cannot be used"),
         ([], {"--batch-size": 0}, "--batch-size 0 cannot be used"),
-        ([], {"--learning-rate": float("nan")}, "--learning-rate nan cannot be used"),
+        (
+            [],
+            {"--learning-rate": float("nan")},
+            "--learning-rate nan cannot be used: it must be a finite number",
+        ),
         ([], {"--learning-rate": float("inf")}, "--learning-rate inf cannot be used"),
         ([], {"--hidden": "0"}, "--hidden 0 cannot be used"),
-        ([], {"--hidden": "4,x"}, "--hidden '4,x' is no list of sizes"),
+        ([], {"--hidden": ""}, "--hidden '' is no number of units; write e.g. 128"),
+        ([], {"--members": 0}, "--members 0 cannot be used: it must be at least 1"),
+        (["momentum=1"], {}, "train.momentum=1 cannot be used: it must be below 1"),
+        (["batch_size=1.5"], {}, "train.batch_size=1.5 cannot be used: it must be a whole number"),
+        ([], {"--hidden": "4,x"}, "--hidden '4,x' is no number of units"),
         ([], {"--updates": 2**31}, "--updates 2147483648 cannot be used"),
-        ([], {"--on-divergence": "panic"}, "--on-divergence 'panic' cannot be used"),
+        (
+            [],
+            {"--on-divergence": "panic"},
+            "--on-divergence 'panic' cannot be used: it must be 'stop' or 'halve'",
+        ),
     ],
 )
 def test_what_is_no_setting_is_refused(

@@ -139,6 +139,25 @@ def test_annealing_that_is_not_to_be_trusted_is_told_by_the_status(harmonium: Co
     assert "not to be trusted: the forward weights are worth" in said.out
 
 
+def test_the_least_budget_that_is_named_is_enough(harmonium: Command, small_run: Path) -> None:
+    said = harmonium(f"evaluate {small_run} --method ais --budget 1e-9")
+    least = said.err.split("pass --budget ")[1].split(" or more")[0]
+    said = harmonium(f"evaluate {small_run} --method ais --budget {least} --json")
+    assert said.json["log_partition"]["cost"]["temperatures"] == 10
+
+
+def test_long_annealing_is_announced(
+    harmonium: Command, small_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = f"evaluate {small_run} --method ais --temperatures 20 --chains 10"
+    assert "annealing: " not in harmonium(line).err
+    monkeypatch.setattr("harmonium.cli.outcome._LONG", 1e3)
+    said = harmonium(line)
+    assert said.err.startswith("annealing: 20 temperatures with 10 chains each way, ")
+    assert " operations\n" in said.err
+    assert "annealing" not in said.out
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -150,10 +169,25 @@ def test_annealing_that_is_not_to_be_trusted_is_told_by_the_status(harmonium: Co
         ("{run} --method guess", "no method is called 'guess'; choose one of auto, exact, ais"),
         (
             "{run} --chains 20",
-            "chains and temperatures are settings of annealing, not of auto; add --method ais",
+            "--chains 20 is a setting of annealing, which --method auto may or may not choose; ask for it with "
+            "--method ais",
         ),
-        ("{run} --method exact --temperatures 9", "not of exact"),
-        ("{run} --method ais --chains 1", "chains of AIS must be a whole number from 2"),
+        (
+            "{run} --method exact --temperatures 9",
+            "--temperatures 9 is a setting of annealing, which --method exact has no use",
+        ),
+        (
+            "{run} --method exact --budget 1e-9",
+            "bounded by --bit-budget alone; leave --budget out, or use --method auto",
+        ),
+        ("{run} --method ais --budget 1 --temperatures 9", "--temperatures 9 and --budget both say"),
+        (
+            "{run} --method ais --budget 1e-9",
+            "at least 10 temperatures, which is more than the budget allows; pass ",
+        ),
+        ("{run} --seed -1", "--seed must be a whole number"),
+        ("{run} --bit-budget -1", "--bit-budget must be a whole number of at least 0"),
+        ("{run} --method ais --chains 1", "--chains must be a whole number from 2"),
         ("{run} --budget 0", "--budget must be a number of seconds above 0, got 0"),
         ("{run} --data wide.npy", "have 5 columns but the model has 4"),
         ("{run} --data wide.npy --split test", "has no test split"),

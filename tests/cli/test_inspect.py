@@ -35,6 +35,8 @@ def test_a_run_that_came_apart(harmonium: Command) -> None:
     said = harmonium("inspect run")
     assert said.status == 0
     assert "stopped by the divergence guard after 0 of 100 updates" in said.out
+    assert "--on-divergence halve" in said.out
+    assert "on_divergence='" not in said.out
     assert harmonium("inspect run --json").json["reliable"] is False
 
 
@@ -46,6 +48,21 @@ def test_what_has_changed_since_a_run_began(harmonium: Command) -> None:
     path = Path("run/environment.json")
     path.write_text(path.read_text().replace('"harmonium": "', '"harmonium": "old-'))
     assert "changed since it began: harmonium was 'old-" in harmonium("inspect run").out
+
+
+def test_a_general_machine(harmonium: Command) -> None:
+    coupling = np.array([[0, 2, 0], [2, 0, -1], [0, -1, 0.0]])
+    machine = hm.BoltzmannMachine.from_arrays(coupling, [1.0, 0.0, -3.0], 2, pairs=[[0, 1], [1, 2]])
+    hm.save(machine, "machine.safetensors")
+    said = harmonium("inspect machine.safetensors")
+    assert said.status == 0
+    assert "2 pairs: weights -1 to 2, root mean square 1.58; biases -3 to 1\n" in said.out + "\n"
+    (part,) = harmonium("inspect machine.safetensors --json").json["parts"]
+    assert (part["pairs"], part["finite"], part["weight_low"], part["weight_high"]) == (2, True, -1.0, 2.0)
+    bare = hm.BoltzmannMachine.from_arrays(np.zeros((2, 2)), [1.0, 2.0], pairs=np.zeros((0, 2), int))
+    hm.save(bare, "bare.safetensors")
+    said = harmonium("inspect bare.safetensors")
+    assert "0 pairs: no weights; biases 1 to 2" in said.out
 
 
 def test_a_model(harmonium: Command, small_run: Path) -> None:

@@ -192,12 +192,16 @@ def test_auto_is_decided_by_counts_alone() -> None:
     plan = plan_enumeration(model)
     assert hm.log_partition(model).method == "exact"
     assert hm.log_partition(model, operation_budget=plan.operations).method == "exact"
-    assert hm.log_partition(model, bit_budget=plan.bits - 1, operation_budget=1e6).method == "ais"
-    fewer = hm.log_partition(model, operation_budget=plan.operations - 1)
-    assert fewer.method == "ais"
-    # What is left of so small a budget is one temperature; none of it is a clock's.
-    assert fewer.cost["temperatures"] == 1
-    assert fewer.value == hm.log_partition(model, hm.AIS(temperatures=1)).value
+    assert hm.log_partition(model, bit_budget=plan.bits - 1, operation_budget=1e8).method == "ais"
+    # What is left of so small a budget is less than ten temperatures; none of it is a clock's.
+    with pytest.raises(BudgetError, match="at least 10 temperatures") as refusal:
+        hm.log_partition(model, operation_budget=plan.operations - 1)
+    least = float(str(refusal.value).split("operation_budget=")[1].split()[0])
+    fewest = hm.log_partition(model, "ais", operation_budget=least)
+    assert fewest.cost["temperatures"] == 10
+    assert fewest.value == hm.log_partition(model, hm.AIS(temperatures=10)).value
+    with pytest.raises(BudgetError, match="at least 10 temperatures"):
+        hm.log_partition(model, "ais", operation_budget=hm.AIS(temperatures=10).operations(model) - 1)
     for wrong in (0, -1.0, math.inf, math.nan, True):
         with pytest.raises(SettingError, match="operation_budget must be a number of operations above 0"):
             hm.log_partition(model, operation_budget=wrong)
@@ -208,7 +212,14 @@ def test_a_budget_sets_the_temperatures_where_nothing_else_does() -> None:
     for settings in ("ais", hm.AIS()):
         estimate = hm.log_partition(model, settings, operation_budget=2e8)
         assert 1e8 < estimate.cost["operations"] <= 2e8
-    assert hm.log_partition(model, hm.AIS(temperatures=7), operation_budget=2e8).cost["temperatures"] == 7
+
+
+def test_a_budget_that_would_not_be_used_is_refused() -> None:
+    model = model_of("rbm")
+    with pytest.raises(SettingError, match="an exact sum is bounded by bit_budget alone"):
+        hm.log_partition(model, "exact", operation_budget=2e8)
+    with pytest.raises(SettingError, match=r"temperatures=7 .* and operation_budget both say"):
+        hm.log_partition(model, hm.AIS(temperatures=7), operation_budget=2e8)
 
 
 def test_unknown_methods_are_refused() -> None:

@@ -112,9 +112,20 @@ def test_many_chunks_add_up() -> None:
 
 def test_budgets_and_rows_are_refused() -> None:
     large = hm.BoltzmannMachine(40, seed=0)
-    for question in (hm.moments, lambda model: hm.exact_gradient(model, np.zeros((1, 40)))):
-        with pytest.raises(BudgetError, match=r"2\*\*39 states, but the budget is 26 bits"):
+    for question, cure in (
+        (hm.moments, r"average over hm.sample\(model, 10000\)"),
+        (
+            lambda model: hm.exact_gradient(model, np.zeros((1, model.units[0].size))),
+            r"train with hm.PCD\(\)",
+        ),
+        (hm.mode_weights, r"count how often hm.sample\(model, 10000\) draws them"),
+    ):
+        bits = r"2\*\*39 states, but the budget is 26 bits"
+        with pytest.raises(BudgetError, match=f"{bits}; {cure}.*, or pass bit_budget=39 if you can wait$"):
             question(large)
+        # Nobody can wait for more.
+        with pytest.raises(BudgetError, match=f"{cure}[^=]*$"):
+            question(hm.BoltzmannMachine(42, seed=0))
     with pytest.raises(BudgetError, match="pass the states that you ask for"):
         hm.mode_weights(hm.RBM(40, 3, seed=0))
     assert hm.mode_weights(hm.RBM(40, 3, seed=0), np.zeros((1, 40))).probabilities[0] == pytest.approx(

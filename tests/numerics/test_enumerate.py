@@ -43,3 +43,14 @@ def test_the_budget_names_the_bits_and_the_way_out() -> None:
         BudgetError, match=r"this sum would enumerate 2\*\*21 states.*20 bits; do something else"
     ):
         check_bits(21, 20, "this sum", "do something else")
+
+
+def test_a_larger_budget_is_named_where_there_is_one_and_it_can_be_waited_for() -> None:
+    for bits, setting, end in (
+        (40, "bits={}", "; wait, or pass bits=40 if you can wait"),
+        (41, "bits={}", "; wait"),
+        (40, None, "; wait"),
+    ):
+        with pytest.raises(BudgetError) as refusal:
+            check_bits(bits, 20, "this sum", "wait", setting)
+        assert str(refusal.value).endswith(f"20 bits{end}")

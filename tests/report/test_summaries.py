@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import itertools
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import harmonium as hm
-from harmonium.report.summaries import inspect_parameters, summarise_model
+from harmonium.report.summaries import inspect_machine, inspect_parameters, summarise_model
 
 
 def test_a_model_in_numbers() -> None:
@@ -40,3 +41,10 @@ def test_constant_and_unused_units_are_those_of_enumeration(visible: str, hidden
     assert found["unused"] == np.flatnonzero(unused).tolist()
     assert 0 < len(found["constant"]) < 30
     assert len(found["unused"]) > 0
+
+
+def test_a_general_machine_that_is_not_finite_is_told() -> None:
+    machine = hm.BoltzmannMachine(3, seed=0)
+    assert inspect_machine(machine)["finite"]
+    broken = eqx.tree_at(lambda tree: tree.units[0].bias, machine, jnp.array([0.0, jnp.nan, 0.0]))
+    assert not inspect_machine(broken)["finite"]

@@ -124,3 +124,10 @@ def test_what_is_too_large_says_so_before_a_run_begins(tmp_path: Path) -> None:
     proxy = hm.pseudo_likelihood(run.model, rows)
     assert "hidden units by mean field" in proxy.reason
     assert np.isfinite(proxy.value)
+
+
+def test_the_weights_of_a_machine_without_pairs_are_reported_as_zero() -> None:
+    machine = hm.BoltzmannMachine(4, pairs=np.zeros((0, 2), int), seed=0)
+    run = hm.fit(machine, np.eye(4, dtype=np.uint8), hm.ExactGradient(), updates=3, batch_size=4)
+    assert run.history
+    assert all(record["weight_rms"] == 0 for record in run.history)

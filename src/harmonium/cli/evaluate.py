@@ -60,13 +60,20 @@ def evaluate(
     """
     from harmonium.cli.cache import keep_compiled_programs
     from harmonium.cli.failure import DONE, NOT_TO_BE_TRUSTED
-    from harmonium.cli.outcome import describe_members, describe_split, held_out_split, remarks, score_lines
+    from harmonium.cli.outcome import (
+        announce_annealing,
+        describe_members,
+        describe_split,
+        held_out_split,
+        remarks,
+        score_lines,
+    )
     from harmonium.cli.output import put, put_json, say
     from harmonium.cli.sources import data_for, open_model
     from harmonium.errors import SettingError
     from harmonium.evaluate.ais import AIS
     from harmonium.evaluate.estimate import Kind
-    from harmonium.evaluate.likelihood import NOMINAL_RATE, both_estimates, check_method
+    from harmonium.evaluate.likelihood import NOMINAL_RATE, annealing_ahead, both_estimates, check_method
     from harmonium.numerics.enumerate import BIT_BUDGET
     from harmonium.report.summaries import summarise_model
 
@@ -75,8 +82,11 @@ def evaluate(
     if method == "ais":
         how = AIS(chains=100 if chains is None else chains, temperatures=temperatures)
     elif chains is not None or temperatures is not None:
+        given = f"--temperatures {temperatures}" if chains is None else f"--chains {chains}"
         raise SettingError(
-            f"chains and temperatures are settings of annealing, not of {method}; add --method ais"
+            f"{given} is a setting of annealing, which --method {method} "
+            + ("has no use for; use" if method == "exact" else "may or may not choose; ask for it with")
+            + " --method ais"
         )
     if budget is not None and not 0 < budget < math.inf:
         raise SettingError(f"--budget must be a number of seconds above 0, got {budget:g}; pass e.g. 10")
@@ -84,14 +94,13 @@ def evaluate(
     opened = open_model(source, member)
     dataset = data_for(opened, data, binarize)
     split = held_out_split(dataset) if split is None else split
+    bits = BIT_BUDGET if bit_budget is None else bit_budget
+    operations = None if budget is None else budget * NOMINAL_RATE
+    ahead = annealing_ahead(opened.model, how, bits, operations)
+    if ahead is not None:
+        announce_annealing(opened.model, ahead)
     likelihood, partition = both_estimates(
-        opened.model,
-        dataset,
-        how,
-        seed,
-        split=split,
-        bit_budget=BIT_BUDGET if bit_budget is None else bit_budget,
-        operation_budget=None if budget is None else budget * NOMINAL_RATE,
+        opened.model, dataset, how, seed, split=split, bit_budget=bits, operation_budget=operations
     )
     for remark in remarks(dataset, split):
         say(remark)

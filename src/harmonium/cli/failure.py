@@ -27,6 +27,9 @@ INTERRUPTED = 130
 # What a user cannot help by naming another file: then it is the work that failed.
 _DISK_FAULTS = {errno.ENOSPC, errno.EIO, getattr(errno, "EDQUOT", errno.EIO), errno.EFBIG}
 
+_OF_CALLS = ("seed", "chains", "temperatures", "steps", "n")
+"""Arguments of Python for which some verb has a flag of the same name."""
+
 
 class InterruptedRun(KeyboardInterrupt):
     """An interrupt that has been told to the user already."""
@@ -70,12 +73,37 @@ def in_flags(message: str) -> str:
     >>> in_flags('pass force=True (--force) or binarize="threshold", or bit_budget=30 (--bit-budget)')
     'pass --force or --binarize threshold, or --bit-budget 30'
     """
+    message = re.sub(r"\bhm\.\w+\(\) \((--[\w-]+ \w+)\)", r"\1", message)
     message = re.sub(r"\b\w+=True \((--[\w-]+)\)", r"\1", message)
     message = re.sub(r"\b\w+=(\w+) \((--[\w-]+)\)", r"\2 \1", message)
-    message = re.sub(r"\b\w+='([\w-]+)' \((--[\w-]+)\)", r"\2 \1", message)
+    message = re.sub(r"\b[\w.]+='([\w-]+)' \((--[\w-]+)\)", r"\2 \1", message)
     message = re.sub(r'\b\w+="(\w+)" \((--[\w-]+) \w+\)', r"\2 \1", message)
     message = re.sub(r'\bbinarize="(\w+)"', r"--binarize \1", message)
-    return re.sub(r"\bon_divergence='(\w+)'", r"--on-divergence \1", message)
+    message = re.sub(r"\bon_divergence='(\w+)'", r"--on-divergence \1", message)
+    message = re.sub(r"\bbit_budget\b(?!=)", "--bit-budget", message)
+    message = re.sub(r"\boperation_budget(?:=([\d.e+-]+))?", _seconds_of_budget, message)
+    message = re.sub(r"(?<![\w.])precision='(\w+)'", r"--set sampler.precision=\1", message)
+    message = re.sub(r"^(\w+)=([^\s=]+) (is a setting|belongs)\b", _flag_of_setting, message)
+    return re.sub(rf"^({'|'.join(_OF_CALLS)})(?: of AIS)? must be\b", r"--\1 must be", message)
+
+
+def _seconds_of_budget(found: re.Match[str]) -> str:
+    from harmonium.evaluate.likelihood import NOMINAL_RATE
+
+    return f"--budget {float(found[1]) / NOMINAL_RATE:.3g}" if found[1] else "--budget"
+
+
+def _flag_of_setting(found: re.Match[str]) -> str:
+    """``--chains 16`` for a setting that has a flag of its own, else ``--set sampler.burn_in=3``."""
+    from harmonium.cli.config import SETTING_OF_FLAG
+    from harmonium.train.config import known_settings
+
+    name, value, rest = found.groups()
+    flag = next((key for key, full in SETTING_OF_FLAG.items() if full.endswith(f".{name}")), None)
+    if flag is not None:
+        return f"{flag} {value} {rest}"
+    section = next((key for key, names in known_settings().items() if name in names), None)
+    return found[0] if section is None else f"--set {section}.{name}={value} {rest}"
 
 
 def _status(error: HarmoniumError) -> int:

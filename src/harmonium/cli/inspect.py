@@ -121,28 +121,33 @@ def _model_text(summary: dict[str, Any]) -> str:
         f"{whose}{summary['kind']} of {layers} units, {summary['parameters']} parameters, {summary['dtype']}"
     ]
     for part in summary["parts"]:
-        lines.append(
-            f"layer {part['layer']}: weights {part['weight_low']:.3g} to {part['weight_high']:.3g}, root mean square "
-            f"{part['weight_rms']:.3g}; biases {part['bias_low']:.3g} to {part['bias_high']:.3g}"
+        where = f"layer {part['layer']}" if "layer" in part else f"{part['pairs']} pairs"
+        weights = (
+            "no weights"
+            if part["weight_rms"] is None
+            else f"weights {part['weight_low']:.3g} to {part['weight_high']:.3g}, root mean square "
+            f"{part['weight_rms']:.3g}"
         )
+        lines.append(f"{where}: {weights}; biases {part['bias_low']:.3g} to {part['bias_high']:.3g}")
         for name, meaning in (
             ("constant", "have the same value whatever the layer below is"),
             ("unused", "are hardly moved by the layer below"),
         ):
-            if part[name]:
+            if part.get(name):
                 shown = ", ".join(map(str, part[name][:12])) + (", ..." if len(part[name]) > 12 else "")
                 lines.append(f"layer {part['layer']}: {len(part[name])} units {meaning}: {shown}")
         if not part["finite"]:
-            lines.append(f"layer {part['layer']}: holds numbers that are not finite; this model is broken")
+            lines.append(f"{where}: holds numbers that are not finite; this model is broken")
     return "\n".join(lines)
 
 
 def _run_text(summary: dict[str, Any]) -> str:
+    from harmonium.cli.failure import in_flags
     from harmonium.cli.progress import metric_of
 
     done = f"{summary['updates']} of {summary['horizon']} updates"
     if not summary["reliable"]:
-        state = f"stopped by the divergence guard after {done}: {summary['reason']}"
+        state = f"stopped by the divergence guard after {done}: {in_flags(summary['reason'])}"
     elif summary["finished"]:
         state = f"finished, {done}"
     else:

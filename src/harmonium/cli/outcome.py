@@ -13,6 +13,7 @@ from harmonium.data.base import DataSet
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.ensemble import Ensemble
 from harmonium.energy.layered import AbstractLayered
+from harmonium.evaluate.ais import AIS, as_layered
 from harmonium.evaluate.ensemble import band, median_estimate
 from harmonium.evaluate.estimate import Estimate
 from harmonium.evaluate.exact import likelihood_operations, plan_enumeration
@@ -27,8 +28,23 @@ from harmonium.train.run import Run
 
 _SAMPLES = 64
 
+_LONG = 1e11
+"""Operations of annealing that are worth a word before they begin: some seconds and more."""
+
 _COIN_FLIPS = 2
 """How many times the entropy of coin flips, n log 2, a model of n units may lose per row and still be believed."""
+
+
+def announce_annealing(model: AbstractEnergyModel | Ensemble, settings: AIS) -> None:
+    """Say how long annealing will be, where that is long."""
+    one, members = (model.member(0), len(model)) if isinstance(model, Ensemble) else (model, 1)
+    operations = members * settings.operations(as_layered(one))
+    if operations > _LONG:
+        times = f"{members} times " if members > 1 else ""
+        say(
+            f"annealing: {times}{settings.temperatures} temperatures with {settings.chains} chains each way, "
+            f"{operations:.2g} operations"
+        )
 
 
 def conclude(run: Run, data: DataSet, path: Path, as_json: bool, draw: bool) -> int:

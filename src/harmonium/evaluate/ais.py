@@ -12,7 +12,7 @@ import numpy as np
 from harmonium.energy.independent import Independent
 from harmonium.energy.layered import AbstractLayered
 from harmonium.energy.path import Path
-from harmonium.errors import SettingError
+from harmonium.errors import BudgetError, SettingError
 from harmonium.evaluate.annealing import (
     Annealed,
     anneal,
@@ -33,6 +33,9 @@ from harmonium.typing import Words
 
 DEFAULT_TEMPERATURES = 1000
 """Steps of a walk where neither a number nor a budget is given."""
+
+_LEAST_TEMPERATURES = 10
+"""A budget for fewer is refused: their estimate would be worth nothing, and one cannot be had for less."""
 
 _PILOT_SHARE = 10
 """The pilot of a schedule and the run that a base is taken from are a tenth as long as the walk itself."""
@@ -57,6 +60,7 @@ class AIS:
     - ``schedule``: "linear", or "pilot" (steps of equal conditional effective sample size, frozen before the chains
       that are weighed are drawn).
 
+    Temperatures and a budget at once are refused, and with `BudgetError` a budget for fewer than 10 temperatures.
     Raises `SettingError` for fewer than two chains or less than one temperature, and for unknown names.
 
     >>> AIS(temperatures=500).chains
@@ -84,11 +88,31 @@ class AIS:
     def resolve(self, model: AbstractLayered, operations: float | None = None) -> AIS:
         """These settings with a number of temperatures: their own, else what ``operations`` allow, else 1000."""
         if self.temperatures is not None:
+            if operations is not None:
+                raise SettingError(
+                    f"temperatures={self.temperatures} (--temperatures) and operation_budget both say how long AIS "
+                    "is; give one of them"
+                )
             return self
         if operations is None:
             return replace(self, temperatures=DEFAULT_TEMPERATURES)
-        fit = int(operations / (_WALKS * sweep_operations(model, self.chains)))
-        return replace(self, temperatures=min(_MOST_TEMPERATURES, max(1, fit)))
+        each = replace(self, temperatures=1).operations(model)
+        if operations < _LEAST_TEMPERATURES * each:
+            raise BudgetError(
+                f"AIS with {self.chains} chains takes at least {_LEAST_TEMPERATURES} temperatures, which is more than "
+                f"the budget allows; pass operation_budget={_rounded_up(_LEAST_TEMPERATURES * each):.2g} or more"
+            )
+        return replace(self, temperatures=min(_MOST_TEMPERATURES, int(operations / each)))
+
+    def operations(self, model: AbstractLayered) -> float:
+        """What the walks both ways count as, with the default number of temperatures where none is set."""
+        return (self.temperatures or DEFAULT_TEMPERATURES) * _WALKS * sweep_operations(model, self.chains)
+
+
+def _rounded_up(number: float) -> float:
+    """The next number of two digits."""
+    unit = 10.0 ** (math.floor(math.log10(number)) - 1)
+    return math.ceil(number / unit) * unit
 
 
 class Prepared(NamedTuple):

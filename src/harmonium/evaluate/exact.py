@@ -88,6 +88,7 @@ def exact_log_partition(model: AbstractEnergyModel, bit_budget: int = BIT_BUDGET
         'use method="ais" (--method ais), which estimates it with a verdict'
         if isinstance(model, AbstractLayered)
         else "use hm.pseudo_likelihood(model, data), a proxy that needs no partition function",
+        "bit_budget={} (--bit-budget)",
     )
     value = _log_partition(as_double(model), plan)
     return Estimate(

@@ -60,7 +60,9 @@ def log_likelihood(
     temperatures AIS walks through, where its settings do not.
 
     Raises `DataError` for rows that do not fit the visible units and `BudgetError` for ``method="exact"`` and a model
-    with more than ``bit_budget`` units on its smaller side. Source: the chapter's evaluation section,
+    with more than ``bit_budget`` units on its smaller side, and for an ``operation_budget`` of AIS below ten
+    temperatures; `SettingError` for one with ``method="exact"`` or with given temperatures. Source: the chapter's
+    evaluation section,
     :math:`\log \tilde p - \log Z`.
 
     >>> import numpy as np
@@ -157,6 +159,11 @@ def _chosen_method(
 ) -> AIS | None:
     """Settings of AIS, or None for the exact sum: decided by counts alone."""
     if method == "exact":
+        if operations is not None:
+            raise SettingError(
+                "an exact sum is bounded by bit_budget alone; leave operation_budget out, or use "
+                'method="auto" (--method auto) or method="ais" (--method ais)'
+            )
         return None
     most = MOST_OPERATIONS if operations is None else operations
     if method == "auto" and (
@@ -166,6 +173,15 @@ def _chosen_method(
         return None
     settings = method if isinstance(method, AIS) else AIS()
     return settings.resolve(as_layered(model), operations)
+
+
+def annealing_ahead(
+    model: AbstractEnergyModel | Ensemble, method: str | AIS, bits: int, operations: float | None
+) -> AIS | None:
+    """The settings of AIS that `log_likelihood` will use, of a single member of an ensemble; None for the exact sum."""
+    one = model.member(0) if isinstance(model, Ensemble) else model
+    bits = whole_number(bits, "bit_budget must be a whole number of at least 0", least=0)
+    return _chosen_method(one, method, bits, _checked_operations(operations))
 
 
 def _member_seeds(seed: SupportsIndex, ensemble: Ensemble) -> list[int]:

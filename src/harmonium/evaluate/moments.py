@@ -12,7 +12,11 @@ from jaxtyping import Array, Float
 
 from harmonium.energy.base import AbstractEnergyModel, check_model, check_two_valued
 from harmonium.energy.enumeration import log_partition_of, walk_of
-from harmonium.evaluate.exact import exact_log_partition, unnormalised_log_probability
+from harmonium.evaluate.exact import (
+    exact_log_partition,
+    plan_enumeration,
+    unnormalised_log_probability,
+)
 from harmonium.evaluate.likelihood import visible_rows
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.enumerate import BIT_BUDGET, check_bits
@@ -20,6 +24,7 @@ from harmonium.numerics.precision import as_double, in_double_precision
 from harmonium.numerics.whole import whole_number
 
 _BLOCK = 4096
+_SETTING = "bit_budget={}"
 
 
 class Moments(NamedTuple):
@@ -62,7 +67,7 @@ def moments(model: AbstractEnergyModel, *, bit_budget: SupportsIndex = BIT_BUDGE
     """
     check_model(model)
     check_two_valued(model, "exact moments")
-    _check(model, bit_budget, "the exact moments")
+    _check(model, bit_budget, "the exact moments", "average over hm.sample(model, 10000)")
     mean, second, log_partition = _moments(as_double(model))
     edges = np.cumsum([units.size for units in model.units])[:-1]
     return Moments(tuple(np.split(mean, edges)), second, log_partition)
@@ -90,7 +95,7 @@ def exact_gradient(
     """
     check_model(model)
     rows = visible_rows(model, data)
-    _check(model, bit_budget, "the exact gradient")
+    _check(model, bit_budget, "the exact gradient", "train with hm.PCD(), which estimates it from chains")
     slopes = _gradient(as_double(model), rows.astype(np.float64))
     return {name: value for name, value in slopes.parameters().items() if _is_real(value)}
 
@@ -119,13 +124,21 @@ def mode_weights(
     check_model(model)
     count = whole_number(count, "count must be a whole number of at least 1")
     bits = whole_number(bit_budget, "bit_budget must be a whole number of at least 0", least=0)
+    check_bits(
+        plan_enumeration(model).bits,
+        bits,
+        f"the probabilities of modes of this {type(model).__name__}",
+        "count how often hm.sample(model, 10000) draws them",
+        _SETTING,
+    )
     log_partition = exact_log_partition(model, bits).value
     if states is not None:
         rows = visible_rows(model, states).astype(np.float64)
         return ModeWeights(rows, np.exp(unnormalised_log_probability(model, rows) - log_partition))
     size = model.units[0].size
     check_two_valued(model, "a search through all visible states")
-    check_bits(size, bits, f"the modes of this {type(model).__name__}", "pass the states that you ask for")
+    what = f"the modes of this {type(model).__name__}"
+    check_bits(size, bits, what, "pass the states that you ask for", _SETTING)
     low, high = model.units[0].support
     best = np.zeros((0, size)), np.zeros(0)
     for start in range(0, 1 << size, _BLOCK):
@@ -145,14 +158,9 @@ def _is_real(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind == "f"
 
 
-def _check(model: AbstractEnergyModel, bit_budget: SupportsIndex, what: str) -> None:
+def _check(model: AbstractEnergyModel, bit_budget: SupportsIndex, what: str, cure: str) -> None:
     budget = whole_number(bit_budget, "bit_budget must be a whole number of at least 0", least=0)
-    check_bits(
-        model.split(held=False).bits,
-        budget,
-        f"{what} of this {type(model).__name__}",
-        "estimate with hm.sample(model, 10000)",
-    )
+    check_bits(model.split(held=False).bits, budget, f"{what} of this {type(model).__name__}", cure, _SETTING)
 
 
 @in_double_precision

@@ -13,17 +13,21 @@ BIT_BUDGET = 26
 """Most two-valued variables that are enumerated unless the caller allows more."""
 
 _CHUNK_BITS = 12
+_LONGEST_WAIT = 40
+"""Most two-valued variables that anybody could wait for."""
 
 
-def check_bits(bits: int, budget: int, what: str, alternative: str) -> None:
+def check_bits(bits: int, budget: int, what: str, alternative: str, setting: str | None = None) -> None:
     """Refuse an enumeration of ``2**bits`` states above the budget, naming the way out.
 
-    Raises `BudgetError`.
+    ``setting`` is how the caller raises the budget, with ``{}`` for the bits: "bit_budget={}"; None where it cannot.
+    It is named only where the sum would end within days. Raises `BudgetError`.
     """
     if bits > budget:
+        wait = setting.format(bits) if setting and bits <= _LONGEST_WAIT else ""
         raise BudgetError(
-            f"{what} would enumerate 2**{bits} states, but the budget is {budget} bits; {alternative}, or pass "
-            f"bit_budget={bits} (--bit-budget) if you can wait"
+            f"{what} would enumerate 2**{bits} states, but the budget is {budget} bits; {alternative}"
+            + (f", or pass {wait} if you can wait" if wait else "")
         )
 
 

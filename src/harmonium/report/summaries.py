@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from harmonium.energy.base import AbstractEnergyModel
+from harmonium.energy.boltzmann import BoltzmannMachine
 from harmonium.energy.ensemble import Ensemble
 from harmonium.energy.layered import AbstractLayered
 from harmonium.train.folder import RunFolder
@@ -107,8 +108,32 @@ def summarise_run(path: str | os.PathLike[str]) -> dict[str, Any]:
     }
 
 
+def inspect_machine(model: BoltzmannMachine) -> dict[str, Any]:
+    """The couplings of a general machine, each pair counted once, and its biases in numbers.
+
+    Without a pair the numbers of the couplings are None.
+
+    >>> machine = BoltzmannMachine.from_arrays([[0.0, 2.0], [2.0, 0.0]], [1.0, -1.0])
+    >>> inspect_machine(machine)["pairs"], inspect_machine(machine)["weight_high"]
+    (1, 2.0)
+    """
+    weights = np.asarray(model.couplings[0].strengths, np.float64)
+    bias = np.concatenate([np.asarray(units.bias, np.float64) for units in model.units])
+    return {
+        "pairs": len(weights),
+        "finite": bool(np.isfinite(weights).all() and np.isfinite(bias).all()),
+        "weight_rms": float(np.sqrt(np.mean(weights**2))) if len(weights) else None,
+        "weight_low": float(weights.min()) if len(weights) else None,
+        "weight_high": float(weights.max()) if len(weights) else None,
+        "bias_low": float(bias.min()),
+        "bias_high": float(bias.max()),
+    }
+
+
 def parts_of(model: AbstractEnergyModel | Ensemble) -> list[dict[str, Any]]:
-    """`inspect_parameters` of a layered model; nothing for others, and for an ensemble as a whole."""
+    """`inspect_parameters` of a layered model, `inspect_machine` of a general one; nothing of others and ensembles."""
+    if isinstance(model, BoltzmannMachine):
+        return [inspect_machine(model)]
     return inspect_parameters(model) if isinstance(model, AbstractLayered) else []
 
 

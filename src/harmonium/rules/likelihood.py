@@ -61,7 +61,7 @@ class ExactGradient(AbstractRule):
             model.split(held=False).bits,
             self.bit_budget,
             f"the exact gradient of this {type(model).__name__}",
-            "train with hm.PCD() (--sampler pcd)",
+            "train with hm.PCD() (--sampler pcd), which estimates it",
         )
         return ExactGradientState(first_offsets(model, batch) if self.centred else None)
 

@@ -17,17 +17,14 @@ RULES: Mapping[str, Callable[..., AbstractRule]] = MappingProxyType(
     {"pcd": PCD, "cd": CD, "exact": ExactGradient}
 )
 
-_NOT_OF: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
+_NOT_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "pcd": ((), ""),
-        "cd": (("chains", "burn_in"), "persistent chains"),
-        "exact": (
-            ("steps", "chains", "burn_in", "inference", "inference_sweeps", "precision"),
-            "rules that sample or infer",
-        ),
+        "pcd": (),
+        "cd": ("chains", "burn_in"),
+        "exact": ("steps", "chains", "burn_in", "inference", "inference_sweeps", "precision"),
     }
 )
-"""Per rule, the settings of other rules that it does not have, and whose they are."""
+"""Per rule, the settings of other rules that it does not have."""
 
 
 def build_rule(name: str, settings: Mapping[str, Any]) -> AbstractRule:
@@ -35,10 +32,13 @@ def build_rule(name: str, settings: Mapping[str, Any]) -> AbstractRule:
     if name not in RULES:
         raise SettingError(f"no sampler is called {name!r}; choose one of {', '.join(RULES)}")
     given = {key: value for key, value in settings.items() if value is not None}
-    refused, whose = _NOT_OF[name]
-    for key in refused:
+    for key in _NOT_OF[name]:
         if key in given:
-            raise SettingError(f"{key}={given[key]} belongs to {whose}, not to {name}; drop it or use pcd")
+            owners = [other for other in RULES if key not in _NOT_OF[other]]
+            raise SettingError(
+                f"{key}={given[key]} is a setting of {' and '.join(owners)}, which {name} does not have; leave it out, "
+                "or use sampler='pcd' (--sampler)"
+            )
     return RULES[name](**given)
 
 

@@ -119,7 +119,8 @@ def read_settings(settings: Mapping[str, Any]) -> RunConfig:
     if config.model.kind == "rbm" and 0 in config.model.hidden:
         place = config.model.hidden.index(0)
         raise SettingError(
-            f"model.hidden.{place}=0 cannot be used: an rbm has hidden units; pass e.g. 16, or model.kind='bm'"
+            f"model.hidden.{place}=0 cannot be used: an rbm has hidden units; pass e.g. 16, or "
+            "model.kind='bm' (--model)"
         )
     return config
 
@@ -142,5 +143,19 @@ def _first_fault(error: ValidationError) -> str:
         nearest = difflib.get_close_matches(place[-1], choices, 1, 0.5)
         hint = f"did you mean {nearest[0]!r}?" if nearest else f"known here: {', '.join(choices)}"
         return f"there is no setting {name!r}; {hint}"
-    problem = fault["msg"][0].lower() + fault["msg"][1:]
-    return f"{name}={fault['input']!r} cannot be used: {problem}"
+    return f"{name}={fault['input']!r} cannot be used: {_problem(fault['type'], fault.get('ctx', {}), fault['msg'])}"
+
+
+_BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+_KINDS = {"int": "a whole number", "float": "a number", "finite": "a finite number", "bool": "true or false"}
+
+
+def _problem(kind: str, context: Mapping[str, Any], message: str) -> str:
+    """What is wrong with a value, in words that say what would be right."""
+    for bound, words in _BOUNDS.items():
+        if bound in context:
+            return f"it must be {words} {context[bound]:.15g}"
+    if "expected" in context:
+        return f"it must be {context['expected']}"
+    what = _KINDS.get(kind.partition("_")[0])
+    return f"it must be {what}" if what else message[0].lower() + message[1:]

@@ -174,7 +174,7 @@ def vital_signs(
     key: Array,
     index: Array,
 ) -> tuple[Array, ...]:
-    """What `Health` holds, on the device."""
+    """What `Health` holds, on the device; the weights of a machine without any have a root mean square of zero."""
     noise = Noise.of(update_words(key, index[None])[0]).stream(_PROBE_STREAM)
     blank = tuple(jnp.zeros((probe.shape[0], units.size)) for units in model.units[1:])
     held = model.sweep(noise, (probe, *blank), clamp=(True, *(None for _ in blank)))
@@ -190,7 +190,7 @@ def vital_signs(
         finite,
         data_energy - model_energy,
         weighted_mean(jnp.sum((reconstructed[0] - probe) ** 2, axis=-1), weight),
-        jnp.sqrt(jnp.mean(weights**2)),
+        jnp.sqrt(jnp.mean(weights**2)) if weights.size else jnp.zeros(()),
         _hidden_mean(model, held, weight),
     )
 
