@@ -14,11 +14,21 @@ from harmonium.errors import SettingError
 from harmonium.numerics.whole import is_whole
 
 
+def _checked_stacked(stacked: Any) -> AbstractEnergyModel:
+    if not isinstance(stacked, AbstractEnergyModel):
+        raise SettingError(
+            f"an ensemble is made of one model with a member axis on every array, got {stacked!r}; use "
+            "hm.Ensemble.of([...]) with a model for each member"
+        )
+    return stacked
+
+
 def _checked_faults(faults: Any) -> tuple[str, ...]:
     words = None if isinstance(faults, str) or not isinstance(faults, Iterable) else tuple(faults)
     if words is None or not all(isinstance(fault, str) for fault in words):
         raise SettingError(
-            f"faults must be a list of one text for each member, got {faults!r}; leave it out, or pass '' for a sound one"
+            f"faults must be a list of one text for each member, got {faults!r}; leave it out, or pass '' for a "
+            "sound one"
         )
     return words
 
@@ -39,15 +49,10 @@ class Ensemble(eqx.Module):
     (3, (4, 2))
     """
 
-    stacked: AbstractEnergyModel
+    stacked: AbstractEnergyModel = eqx.field(converter=_checked_stacked)
     faults: tuple[str, ...] = eqx.field(static=True, default=(), converter=_checked_faults)
 
     def __check_init__(self):
-        if not isinstance(self.stacked, AbstractEnergyModel):
-            raise SettingError(
-                f"an ensemble is made of one model with a member axis on every array, got {self.stacked!r}; "
-                "use hm.Ensemble.of([...]) with a model for each member"
-            )
         shapes = [np.shape(leaf) for leaf in jax.tree.leaves(self.stacked)]
         flat = any(np.ndim(units.bias) != 2 for units in self.stacked.units)
         if flat or len({shape[:1] for shape in shapes}) != 1:

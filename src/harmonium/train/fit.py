@@ -157,8 +157,8 @@ def resume(
     machine and build. A finished run is left as it is, byte for byte. ``epochs`` or ``updates`` ask for more: from
     where the run stands they start a new stretch, whose learning rate falls again from the first rate over its own
     length; what was left of the stretch before is dropped. Interrupted in its turn, a new stretch is gone on with by
-    `resume` without a number. Stopped members of an ensemble stay as they are; where all are stopped nothing is trained,
-    and a `HarmoniumWarning` says so.
+    `resume` without a number. Stopped members of an ensemble stay as they are; where all are stopped nothing is
+    trained, and a `HarmoniumWarning` says so.
 
     ``data``, ``rule``, ``model`` and ``optimizer`` are needed only where the run was started from objects that no
     settings can describe.
@@ -201,8 +201,8 @@ def resume(
         members = config.train.members or 1
         if further is not None and members > 1 and len(stopped_members(history)) == members:
             warnings.warn(
-                f"all {members} members of the run in {path} are stopped and stay so, so that nothing is trained; start "
-                "a new run with a smaller learning rate",
+                f"all {members} members of the run in {path} are stopped and stay so, so that nothing is trained; "
+                "start a new run with a smaller learning rate",
                 HarmoniumWarning,
                 stacklevel=2,
             )
