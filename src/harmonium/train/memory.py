@@ -38,6 +38,6 @@ def check_members(settings: TrainConfig, model: AbstractEnergyModel, rule: Abstr
     each = numbers_of_a_member(model, rule, rows, settings.batch_size)
     if members > 1 and members * each > MOST_NUMBERS:
         raise SettingError(
-            f"members={members} (--members) would hold {members * each:.2g} numbers, {each} each, and those of one run may "
-            f"hold 2**31; pass at most {max(1, MOST_NUMBERS // each)}, and train more as runs of other seeds"
+            f"members={members} (--members) would hold {members * each:.2g} numbers, {each} each, and those of one run "
+            f"may hold 2**31; pass at most {max(1, MOST_NUMBERS // each)}, and train more as runs of other seeds"
         )
