@@ -102,7 +102,9 @@ def test_inspection_counts_the_members(harmonium: Command, ensemble_run: Path) -
         ("evaluate {run} --member 3", "--member 3 is not there"),
         ("inspect {run} --member -1", "--member -1 is not there"),
         ("sample {one} --member 0", "holds a single model"),
+        ("evaluate {run} --member 3", "members 0 to 2; choose one of them"),
         (f"{LINE} --members 0 --out x", "--members 0"),
+        (f"{LINE} --members 1000000000 --out x", "--members 1000000000 would hold"),
     ],
 )
 def test_bad_input(harmonium: Command, ensemble_run: Path, small_run: Path, line: str, message: str) -> None:
@@ -119,6 +121,43 @@ def test_a_stopped_member_is_told_by_the_status(harmonium: Command) -> None:
     assert said.json["reliable"] is False
     assert [member["reliable"] for member in said.json["members"]] == [False, False]
     assert "not to be trusted: 2 of 2 members were stopped, member 0 and 1 more: diverged" in said.err
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_a_stopped_run_is_doubted_wherever_it_is_used(harmonium: Command, members: int) -> None:
+    line = f"{LINE} --members {members} --learning-rate 1e6 --out run"
+    assert harmonium(line).status == 3
+    for source in ("run", "run/model.safetensors --data bars-and-stripes:side=2"):
+        for choice in ("", " --member 1") if members == 2 else ("",):
+            said = harmonium(f"evaluate {source}{choice} --json")
+            assert said.status == 3
+            for name in ("log_likelihood", "log_partition"):
+                assert said.json[name]["reliable"] is False
+                assert "diverged between updates 0 and 100" in said.json[name]["reason"]
+    choice = " --member 1" if members == 2 else ""
+    assert "not to be trusted: its training diverged" in harmonium(f"evaluate run{choice}").out
+    drawn = harmonium(f"sample run{choice} --n 2 --steps 5")
+    assert (drawn.status, len(drawn.out.splitlines())) == (0, 2)
+    assert "not to be trusted: its training diverged between" in drawn.err
+
+
+def test_members_that_are_sound_are_not_doubted_for_others(harmonium: Command, ensemble_run: Path) -> None:
+    """Of a file with one stopped member: the whole says so, the sound member is believed, the stopped one is not."""
+    ensemble = hm.load_run(ensemble_run).model
+    hm.save(hm.Ensemble(ensemble.stacked, ["", "diverged early", ""]), "all.safetensors")
+    line = "evaluate all.safetensors --data bars-and-stripes:side=2 --json"
+    whole = harmonium(line)
+    assert (whole.status, whole.json["log_likelihood"]["reliable"]) == (3, False)
+    assert "1 of 3 members were stopped, member 1: diverged early" in whole.json["log_likelihood"]["reason"]
+    assert [one["reliable"] for one in whole.json["members"]] == [True, False, True]
+    assert [harmonium(f"{line} --member {member}").status for member in range(3)] == [0, 3, 0]
+
+
+def test_going_further_where_all_members_are_stopped_trains_nothing(harmonium: Command) -> None:
+    assert harmonium(f"{LINE} --members 2 --learning-rate 1e6 --out run").status == 3
+    said = harmonium("resume run --updates 100 --json")
+    assert (said.status, said.json["updates"]) == (3, 0)
+    assert "all 2 members of the run in run are stopped and stay so, so that nothing is trained" in said.err
 
 
 def test_progress_of_members_fits_a_terminal() -> None:

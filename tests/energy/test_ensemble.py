@@ -80,3 +80,39 @@ def test_what_needs_one_model_says_how_to_take_one_out() -> None:
         SettingError, match=r"got Ensemble; take a member out of it, such as ensemble\.member"
     ):
         check_model(hm.Ensemble.of(MODELS))
+
+
+RING, CHAIN = [[0, 1], [1, 2], [0, 2]], [[0, 1], [1, 2]]
+
+
+def test_members_that_couple_other_pairs_are_told_which() -> None:
+    with pytest.raises(
+        SettingError, match="member 1 has 2 pairs and member 0 has 3 pairs, such as 0 - 2, which"
+    ):
+        hm.Ensemble.of([hm.BoltzmannMachine(3, pairs=pairs) for pairs in (RING, CHAIN)])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: hm.Ensemble.of(None), "a list of models, got None; pass"),
+        (lambda: hm.Ensemble.of(MODELS[0]), "a list of models, got RBM; pass"),
+        (lambda: hm.Ensemble(5), "got 5; use"),  # pyright: ignore[reportArgumentType]
+        (lambda: hm.Ensemble(None), "got None; use"),  # pyright: ignore[reportArgumentType]
+        (lambda: hm.Ensemble(MODELS[0]), "this RBM have no member axis"),
+        (lambda: hm.Ensemble(hm.Ensemble.of(MODELS).stacked, 5), "one text for each member, got 5"),  # pyright: ignore[reportArgumentType]
+        (lambda: hm.Ensemble(hm.Ensemble.of(MODELS).stacked, "abcd"), "one text for each member, got 'abcd'"),
+    ],
+)
+def test_what_makes_no_ensemble_is_refused(make: Any, message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        make()
+
+
+def test_an_index_takes_a_member_out() -> None:
+    ensemble = hm.Ensemble.of(MODELS)
+    assert_equal(ensemble[2], MODELS[2])
+    with pytest.raises(SettingError, match="members 0 to 3, got member -1; choose one of them"):
+        ensemble[-1]
+    with pytest.raises(SettingError, match="one member at a time, got a slice"):
+        ensemble[1:3]

@@ -250,6 +250,48 @@ def test_a_run_ends_when_its_last_member_is_stopped(tmp_path: Path):
         assert_same(hm.resume(tmp_path / "run"), run)
 
 
+def test_stopped_members_stay_stopped_when_all_are(tmp_path: Path):
+    """Asked to go further, the run trains nothing and says so; nothing of it changes, to the byte."""
+    with pytest.warns(hm.HarmoniumWarning, match="3 of 3 members were stopped"):
+        run = train(tmp_path / "run", model=of_seeds(1, 2, 5), **RISING)
+    assert run.state is not None
+    np.testing.assert_array_equal(run.state.rate_scale, [0, 0, 0])
+    assert run.history[-1]["stopped"].keys() == {"0", "1", "2"}
+    before = remains(tmp_path / "run")
+    with pytest.warns(hm.HarmoniumWarning) as told:
+        further = hm.resume(tmp_path / "run", updates=200)
+    assert any(
+        "all 3 members" in str(one.message) and "nothing is trained" in str(one.message) for one in told
+    )
+    assert_same(further, run)
+    assert (further.reliable, further.reason) == (False, run.reason)
+    assert remains(tmp_path / "run") == before
+
+
+def test_a_run_killed_before_its_last_verdict_was_kept_ends_the_same(tmp_path: Path):
+    with pytest.warns(hm.HarmoniumWarning, match="3 of 3 members were stopped"):
+        expected = train(tmp_path / "whole", model=of_seeds(1, 2, 5), **RISING)
+
+    def at_the_verdict(record: dict[str, Any], timing: dict[str, Any]) -> None:
+        if len(record.get("stopped", {})) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "run", model=of_seeds(1, 2, 5), **RISING, reporter=at_the_verdict)
+    with pytest.warns(hm.HarmoniumWarning, match="3 of 3 members were stopped"):
+        assert_same(hm.resume(tmp_path / "run"), expected)
+    assert remains(tmp_path / "run") == remains(tmp_path / "whole")
+
+
+def test_more_members_than_memory_holds_are_refused_before_any_is_made(monkeypatch: pytest.MonkeyPatch):
+    def made(*_: Any) -> None:
+        raise AssertionError("a member was made")
+
+    monkeypatch.setattr("harmonium.train.rebuild.members_like", made)
+    with pytest.raises(SettingError, match=r"members=1000000000 .*2\*\*31; pass at most \d+"):
+        train(None, members=10**9)
+
+
 def test_every_member_halves_its_own_rate():
     start = of_seeds(1, 2, 5)
     run = train(None, model=start, **RISING, on_divergence="halve")

@@ -56,10 +56,10 @@ def evaluate(
     """Score a model on rows, in nats, with errors.
 
     The score is the mean log-likelihood per row. Without --data, a run is scored on the data it was trained with. Of an
-    ensemble it is the median member's, beside the band of all.
+    ensemble it is the median member's, beside the band of all. What the divergence guard stopped is not to be trusted.
     """
     from harmonium.cli.cache import keep_compiled_programs
-    from harmonium.cli.failure import DONE, NOT_TO_BE_TRUSTED
+    from harmonium.cli.failure import DONE, NOT_TO_BE_TRUSTED, in_flags
     from harmonium.cli.outcome import (
         announce_annealing,
         describe_members,
@@ -72,6 +72,7 @@ def evaluate(
     from harmonium.cli.sources import data_for, open_model
     from harmonium.errors import SettingError
     from harmonium.evaluate.ais import AIS
+    from harmonium.evaluate.ensemble import doubted
     from harmonium.evaluate.estimate import Kind
     from harmonium.evaluate.likelihood import NOMINAL_RATE, annealing_ahead, both_estimates, check_method
     from harmonium.numerics.enumerate import BIT_BUDGET
@@ -102,6 +103,7 @@ def evaluate(
     likelihood, partition = both_estimates(
         opened.model, dataset, how, seed, split=split, bit_budget=bits, operation_budget=operations
     )
+    likelihood, partition = (doubted(estimate, opened.doubt) for estimate in (likelihood, partition))
     for remark in remarks(dataset, split):
         say(remark)
     if as_json:
@@ -119,8 +121,8 @@ def evaluate(
             }
         )
     else:
-        put(score_lines(likelihood, split, len(dataset.split(split))))
-        put(f"log partition function: {partition}")
+        put(in_flags(score_lines(likelihood, split, len(dataset.split(split)))))
+        put(in_flags(f"log partition function: {partition}"))
         if partition.reason and partition.kind != Kind.EXACT:
             say(f"{partition.method}: {partition.reason}")
         put(f"data: {dataset.name}, fingerprint {dataset.fingerprint}, binarisation {dataset.binarization}")

@@ -100,9 +100,12 @@ def _member(path: Path, member: int) -> tuple[dict[str, Any], str]:
     from harmonium.report.summaries import parts_of, summarise_model
 
     keep_compiled_programs()
-    model = open_model(path, member).model
-    summary = {**summarise_model(model), "parts": parts_of(model)}
-    return {"holds": "model", "member": member, **summary}, f"member {member}: {_model_text(summary)}"
+    opened = open_model(path, member)
+    summary = {**summarise_model(opened.model), "parts": parts_of(opened.model)}
+    text = f"member {member}: {_model_text(summary)}"
+    if opened.doubt:
+        text += f"\nnot to be trusted: {opened.doubt}"
+    return {"holds": "model", "member": member, **summary, "reason": opened.doubt}, text
 
 
 def _run(path: Path) -> tuple[dict[str, Any], str]:

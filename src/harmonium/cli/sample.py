@@ -47,7 +47,8 @@ def sample(
         check_output(out, force)
 
     from harmonium.cli.cache import keep_compiled_programs
-    from harmonium.cli.output import put, put_json
+    from harmonium.cli.failure import in_flags
+    from harmonium.cli.output import put, put_json, say
     from harmonium.cli.sources import one_model, open_model, shape_for
     from harmonium.data.readers import read_partial_rows
     from harmonium.samplers.sample import sample as draw
@@ -59,6 +60,8 @@ def sample(
     if n is None:
         n = 64 if held is None or len(held) == 1 else len(held)
     drawn = draw(model, n, steps=steps, seed=seed, clamp=held)
+    if opened.doubt:
+        say(in_flags(f"not to be trusted: {opened.doubt}"))
     if out is not None:
         shape = shape_for(opened) if out.suffix.lower() == ".png" else None
         write_rows(out, drawn, shape, force)

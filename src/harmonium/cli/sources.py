@@ -12,16 +12,22 @@ from harmonium.energy.ensemble import Ensemble
 from harmonium.errors import FileError, HarmoniumError, SettingError
 from harmonium.train import rebuild
 from harmonium.train.config import RunConfig, read_settings
+from harmonium.train.ensemble import reason_of
 from harmonium.train.folder import RunFolder
-from harmonium.train.model_file import load
+from harmonium.train.model_file import load_described
 
 
 class Opened(NamedTuple):
-    """A model and, where it came from a run, that run's folder and settings."""
+    """A model and, where it came from a run, that run's folder and settings.
+
+    ``doubt`` says why no number of the model is to be trusted: the divergence guard stopped its training, or that of
+    some members; "" where it did not.
+    """
 
     model: AbstractEnergyModel | Ensemble
     folder: RunFolder | None
     config: RunConfig | None
+    doubt: str = ""
 
 
 def open_model(path: Path, member: int | None = None) -> Opened:
@@ -34,10 +40,13 @@ def open_model(path: Path, member: int | None = None) -> Opened:
             f"there is no {path}; name a run folder, such as those under runs/, or a .safetensors file"
         )
     if not path.is_dir():
-        return Opened(_member_of(load(path), member, path), None, None)
+        held, about = load_described(path)
+        model, doubt = _member_of(held, member, path, about.get("fault", ""))
+        return Opened(model, None, None, doubt)
     folder = RunFolder.open(path)
-    model = _member_of(rebuild.load_run(path).model, member, path)
-    return Opened(model, folder, read_settings(folder.read_config()))
+    run = rebuild.load_run(path)
+    model, doubt = _member_of(run.model, member, path, run.reason)
+    return Opened(model, folder, read_settings(folder.read_config()), doubt)
 
 
 def one_model(opened: Opened, path: Path) -> AbstractEnergyModel:
@@ -71,16 +80,24 @@ def data_for(opened: Opened, name: str | None, binarize: str | None) -> DataSet:
     return rebuild.load_data_again(opened.folder, config)
 
 
-def _member_of(model: Any, member: int | None, path: Path) -> Any:
+def _member_of(model: Any, member: int | None, path: Path, fault: str) -> tuple[Any, str]:
+    """The model or the member that is asked for, and why it is not to be trusted."""
+    if member is None and isinstance(model, Ensemble):
+        return model, reason_of(
+            {number: words for number, words in enumerate(model.faults) if words}, len(model)
+        )
     if member is None:
-        return model
+        return model, fault and f"its training {fault}"
     if not isinstance(model, Ensemble):
         raise SettingError(
             f"--member {member} is of ensembles, but {path} holds a single model; leave it out"
         )
     if not 0 <= member < len(model):
-        raise SettingError(f"--member {member} is not there: {path} has the members 0 to {len(model) - 1}")
-    return model.member(member)
+        raise SettingError(
+            f"--member {member} is not there: {path} has the members 0 to {len(model) - 1}; choose one of them"
+        )
+    words = model.faults[member] if model.faults else ""
+    return model.member(member), words and f"its training {words}"
 
 
 def shape_for(opened: Opened) -> tuple[int, ...] | None:

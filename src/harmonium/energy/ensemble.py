@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 import equinox as eqx
 import jax
@@ -14,8 +14,23 @@ from harmonium.errors import SettingError
 from harmonium.numerics.whole import is_whole
 
 
-def _checked_faults(faults: Iterable[str]) -> tuple[str, ...]:
-    return tuple(faults)
+def _checked_stacked(stacked: Any) -> AbstractEnergyModel:
+    if not isinstance(stacked, AbstractEnergyModel):
+        raise SettingError(
+            f"an ensemble is made of one model with a member axis on every array, got {stacked!r}; use "
+            "hm.Ensemble.of([...]) with a model for each member"
+        )
+    return stacked
+
+
+def _checked_faults(faults: Any) -> tuple[str, ...]:
+    words = None if isinstance(faults, str) or not isinstance(faults, Iterable) else tuple(faults)
+    if words is None or not all(isinstance(fault, str) for fault in words):
+        raise SettingError(
+            f"faults must be a list of one text for each member, got {faults!r}; leave it out, or pass '' for a "
+            "sound one"
+        )
+    return words
 
 
 class Ensemble(eqx.Module):
@@ -25,8 +40,8 @@ class Ensemble(eqx.Module):
     take a member out, which is an ordinary model. ``faults`` says for each member why the divergence guard stopped it,
     "" where it did not; left out, no member was stopped. `Ensemble.of` makes an ensemble of models.
 
-    ``len(ensemble)`` counts the members, and iteration goes through them. Raises `SettingError` for as many faults as
-    there are no members.
+    ``len(ensemble)`` counts the members, ``ensemble[i]`` is ``ensemble.member(i)``, and iteration goes through them.
+    Raises `SettingError` for what is no stacked model, and for as many faults as there are no members.
 
     >>> from harmonium.energy.rbm import RBM
     >>> ensemble = Ensemble.of([RBM(4, 2, seed=seed) for seed in range(3)])
@@ -34,35 +49,44 @@ class Ensemble(eqx.Module):
     (3, (4, 2))
     """
 
-    stacked: AbstractEnergyModel
+    stacked: AbstractEnergyModel = eqx.field(converter=_checked_stacked)
     faults: tuple[str, ...] = eqx.field(static=True, default=(), converter=_checked_faults)
 
     def __check_init__(self):
+        shapes = [np.shape(leaf) for leaf in jax.tree.leaves(self.stacked)]
+        flat = any(np.ndim(units.bias) != 2 for units in self.stacked.units)
+        if flat or len({shape[:1] for shape in shapes}) != 1:
+            raise SettingError(
+                f"the arrays of this {type(self.stacked).__name__} have no member axis in front, the same for all; use "
+                "hm.Ensemble.of([...]) with a model for each member"
+            )
         if self.faults and len(self.faults) != len(self):
             raise SettingError(
                 f"an ensemble of {len(self)} members was given {len(self.faults)} faults; pass one for each member"
             )
 
     @classmethod
-    def of(cls, models: Iterable[AbstractEnergyModel]) -> Ensemble:
-        """The ensemble of some models, in their order.
+    def of(cls, models: Any) -> Ensemble:
+        """The ensemble of some models, a list or any iterable of them, in their order.
 
-        Raises `SettingError` for no model at all, and for models that differ in kind, size or dtype.
+        Raises `SettingError` for no model at all, and for models that differ in kind, size, dtype or coupled pairs.
 
         >>> from harmonium.energy.rbm import RBM
         >>> len(Ensemble.of([RBM(4, 2), RBM(4, 2)]))
         2
         """
+        if not isinstance(models, Iterable):
+            what = models if models is None else type(models).__name__
+            raise SettingError(
+                f"an ensemble is made of a list of models, got {what}; pass e.g. [hm.RBM(64, 16)]"
+            )
         members = list(models)
         if not members:
             raise SettingError("an ensemble needs at least one model, got none; pass e.g. [hm.RBM(64, 16)]")
         for number, member in enumerate(members):
             check_model(member)
             if _form(member) != _form(members[0]):
-                raise SettingError(
-                    f"the members of an ensemble must be of one kind, one size and one dtype, but member {number} is "
-                    f"a {_words(member)} and member 0 a {_words(members[0])}; make them alike"
-                )
+                raise SettingError(_difference(number, member, members[0]))
         return cls(jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *members))
 
     def __len__(self) -> int:
@@ -70,6 +94,14 @@ class Ensemble(eqx.Module):
 
     def __iter__(self) -> Iterator[AbstractEnergyModel]:
         return (self.member(number) for number in range(len(self)))
+
+    def __getitem__(self, number: Any) -> AbstractEnergyModel:
+        """`member`. Raises `SettingError` for a number that no member has, one below 0 among them, and for slices."""
+        if isinstance(number, slice):
+            raise SettingError(
+                "an ensemble gives one member at a time, got a slice; use hm.Ensemble.of(list(ensemble)[a:b])"
+            )
+        return self.member(number)
 
     def member(self, number: SupportsIndex) -> AbstractEnergyModel:
         """Member ``number``, from 0, as an ordinary model. Raises `SettingError` where there is none."""
@@ -88,6 +120,29 @@ class Ensemble(eqx.Module):
 def _form(model: AbstractEnergyModel) -> tuple:
     leaves = jax.tree.leaves(model)
     return jax.tree.structure(model), [(np.shape(leaf), np.asarray(leaf).dtype) for leaf in leaves]
+
+
+def _difference(number: int, member: AbstractEnergyModel, first: AbstractEnergyModel) -> str:
+    """Why two models do not go together, in a sentence."""
+    rule = "the members of an ensemble must be of one kind, one size and one dtype, but"
+    one, other = _words(member), _words(first)
+    if one != other:
+        return f"{rule} member {number} is a {one} and member 0 a {other}; make them alike"
+    for mine, its in zip(member.couplings, first.couplings, strict=True):
+        graphs = getattr(mine, "graph", None), getattr(its, "graph", None)
+        if graphs[0] is not None and graphs[1] is not None and graphs[0] != graphs[1]:
+            return (
+                f"the members of an ensemble must couple the same pairs of units, but member {number} has "
+                f"{_pairs_beyond(*graphs)} and member 0 has {_pairs_beyond(*reversed(graphs))}; pass all the same pairs"
+            )
+    return f"{rule} member {number} and member 0, each a {one}, differ in what is no number; make them alike"
+
+
+def _pairs_beyond(graph: Any, other: Any) -> str:
+    """How many pairs of units a graph couples, with one that the other lacks."""
+    beyond = np.argwhere(np.triu(graph.adjacency & ~other.adjacency))
+    such = "" if len(beyond) == 0 else f", such as {beyond[0][0]} - {beyond[0][1]}, which the other lacks"
+    return f"{len(graph.pairs)} pairs{such}"
 
 
 def _words(model: AbstractEnergyModel) -> str:

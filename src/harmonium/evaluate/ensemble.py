@@ -69,7 +69,7 @@ def median_estimate(
     estimates are not reliable.
     """
     pairs = [
-        tuple(_doubted(estimate, fault) for estimate in pair)
+        tuple(doubted(estimate, fault and f"its training {fault}") for estimate in pair)
         for pair, fault in zip(estimates, ensemble.faults or [""] * len(ensemble), strict=True)
     ]
     counted = ensemble.sound or range(len(ensemble))
@@ -81,8 +81,16 @@ def median_estimate(
     return first, second
 
 
-def _doubted(estimate: Estimate, fault: str) -> Estimate:
-    return replace(estimate, reliable=False, reason=f"its training {fault}") if fault else estimate
+def doubted(estimate: Estimate, doubt: str) -> Estimate:
+    """The estimate, not reliable for the reason ``doubt`` beside any it has already; as it is where there is no doubt.
+
+    >>> doubted(Estimate(-20.0), "its training diverged").reason
+    'its training diverged'
+    """
+    if not doubt:
+        return estimate
+    reason = doubt if estimate.reliable or not estimate.reason else f"{doubt}; {estimate.reason}"
+    return replace(estimate, reliable=False, reason=reason)
 
 
 def exact_log_partitions(stacked: AbstractEnergyModel) -> np.ndarray:

@@ -70,8 +70,10 @@ class Drive:
         self.ticker = ticker
         self.fault: str | None = None
         self.stopped: dict[int, str] = stopped_members(self.history)
-        self._checkpoints: Checkpoints | None = None if folder is None else folder.checkpoints
         self._saved_index = saved_index
+        if self.stopped and len(self.stopped) == self.state.rate_scale.size:
+            self._end()
+        self._checkpoints: Checkpoints | None = None if folder is None else folder.checkpoints
         self._saved_at = time.monotonic()
         self._began = time.monotonic()
         self._began_index = int(self.state.index)
@@ -191,12 +193,23 @@ class Drive:
             self.fault = f"{words[0]}; {CURE}"
             return None
         if not np.any((scale > 0) & ~hit):
+            # What stood in no record would be forgotten, and the members trained again by whoever goes further.
             self.stopped |= words
-            self.fault = reason_of(self.stopped, scale.size)
+            report = self._report(self._record(before, self.setup.monitor.health(before))[0])
+            self._end()
+            self._tell(*report)
             return None
         self.stopped |= words
         stopping = eqx.tree_at(lambda state: state.rate_scale, before, jnp.zeros_like(before.rate_scale))
         return chosen(jnp.asarray(~hit), after, stopping)
+
+    def _end(self) -> None:
+        """No member is left in training: none has a rate, which the next checkpoint keeps, and the run is over."""
+        self.fault = reason_of(self.stopped, self.state.rate_scale.size)
+        if np.any(np.asarray(self.state.rate_scale)):
+            still = jnp.zeros_like(self.state.rate_scale)
+            self.state = eqx.tree_at(lambda state: state.rate_scale, self.state, still)
+            self._saved_index = None
 
     def _record(self, state: TrainState, health: Any) -> tuple[dict[str, Any], dict[int, str]]:
         """What is to be said of a state, and the faults that it shows."""

@@ -26,8 +26,9 @@ from harmonium.rules.names import describe_rule
 from harmonium.train import rebuild
 from harmonium.train.config import RunConfig, read_settings
 from harmonium.train.drive import Drive, Reporter, Ticker, released
-from harmonium.train.ensemble import reason_of
+from harmonium.train.ensemble import reason_of, stopped_members
 from harmonium.train.folder import RunFolder
+from harmonium.train.memory import check_members
 from harmonium.train.run import History, Run
 from harmonium.train.setup import Setup, prepare
 from harmonium.train.storage import DamagedFileError
@@ -130,6 +131,8 @@ def fit(
             },
         }
     )
+    if not isinstance(model, Ensemble):
+        check_members(config.train, template, rule, len(dataset.train))
     start_of_all = model if isinstance(model, Ensemble) else rebuild.members_like(model, config, dataset)
     setup = prepare(start_of_all, dataset, rule, config.train, optimizer)
     folder = None if out is None else RunFolder.create(out, force=force)
@@ -154,7 +157,8 @@ def resume(
     machine and build. A finished run is left as it is, byte for byte. ``epochs`` or ``updates`` ask for more: from
     where the run stands they start a new stretch, whose learning rate falls again from the first rate over its own
     length; what was left of the stretch before is dropped. Interrupted in its turn, a new stretch is gone on with by
-    `resume` without a number.
+    `resume` without a number. Stopped members of an ensemble stay as they are; where all are stopped nothing is
+    trained, and a `HarmoniumWarning` says so.
 
     ``data``, ``rule``, ``model`` and ``optimizer`` are needed only where the run was started from objects that no
     settings can describe.
@@ -193,6 +197,16 @@ def resume(
             )
         state = jax.tree.map(_on_device, setup.state, found.tree)
         folder.cut_back(found.index)
+        history = History(folder.read_metrics())
+        members = config.train.members or 1
+        if further is not None and members > 1 and len(stopped_members(history)) == members:
+            warnings.warn(
+                f"all {members} members of the run in {path} are stopped and stay so, so that nothing is trained; "
+                "start a new run with a smaller learning rate",
+                HarmoniumWarning,
+                stacklevel=2,
+            )
+            further = None
         more = None if further is None else count if epochs is None else count * setup.order.per_epoch
         if more is not None:
             horizon = (state.index + more).astype(jnp.int32)
@@ -205,7 +219,7 @@ def resume(
         drive = Drive(
             setup._replace(state=state),
             folder=folder,
-            history=History(folder.read_metrics()),
+            history=history,
             on_divergence=config.train.on_divergence,
             checkpoint_seconds=config.train.checkpoint_seconds,
             reporter=reporter,
@@ -227,6 +241,8 @@ def set_up(config: RunConfig, data: DataSet | None = None) -> tuple[Setup, RunCo
     data = rebuild.load_data(config) if data is None else data
     rebuild.check_fingerprint(data, config.data.fingerprint, "the settings")
     rule = rebuild.rule(config)
+    if (config.train.members or 1) > 1:
+        check_members(config.train, rebuild.model(config, data), rule, len(data.train))
     setup = prepare(rebuild.members(config, data), data, rule, config.train, rebuild.optimizer(config))
     resolved = {
         **config.to_dict(),

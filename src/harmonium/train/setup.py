@@ -46,7 +46,9 @@ DEFAULT_UPDATES = 10_000
 _INIT_TAG = BEYOND_UPDATES | 0x1217
 _SHARED_TAG = BEYOND_UPDATES | 0x5A4ED
 _LONGEST_CHUNK = 5000
-_SHORTEST_CHUNK = 100
+SHORTEST_CHUNK = 100
+"""Fewest updates that are compiled into one call, as far as the horizon allows."""
+
 _CHUNK_OPERATIONS = 2e10
 _REPORTS = 20
 
@@ -202,8 +204,8 @@ def chunk_length(model: AbstractEnergyModel, batch_size: int, updates: int, memb
     """
     pairs = sum(leaf.size for leaf in jax.tree.leaves(model.couplings))
     work = 10.0 * pairs * batch_size + 100.0 * batch_size * sum(units.size for units in model.units)
-    by_work = min(_LONGEST_CHUNK, max(_SHORTEST_CHUNK, int(_CHUNK_OPERATIONS / (work * members))))
-    return max(_SHORTEST_CHUNK, min(by_work, -(-updates // _REPORTS)))
+    by_work = min(_LONGEST_CHUNK, max(SHORTEST_CHUNK, int(_CHUNK_OPERATIONS / (work * members))))
+    return max(SHORTEST_CHUNK, min(by_work, -(-updates // _REPORTS)))
 
 
 def chunks_per_report(state: TrainState) -> int:
