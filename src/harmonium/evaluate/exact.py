@@ -69,18 +69,22 @@ def _halves_operations(bits: int, summed: int) -> float:
     return 2.0**bits * (3 * summed + 40)
 
 
-def likelihood_operations(model: AbstractEnergyModel, rows: int) -> float:
+def likelihood_operations(
+    model: AbstractEnergyModel, rows: int, plan: EnumerationPlan | None = None
+) -> float:
     """Operations of an exact likelihood of so many rows; each sums over hidden units that are coupled."""
-    plan, held = plan_enumeration(model), model.split(held=True)
+    plan, held = plan or plan_enumeration(model), model.split(held=True)
     return plan.operations + (rows * held.operations if held.bits else 0.0)
 
 
-def exact_log_partition(model: AbstractEnergyModel, bit_budget: int = BIT_BUDGET) -> Estimate:
+def exact_log_partition(
+    model: AbstractEnergyModel, bit_budget: int = BIT_BUDGET, plan: EnumerationPlan | None = None
+) -> Estimate:
     r"""Exact :math:`\log Z = \log \sum_x e^{-F(x)}` over the states of what `plan_enumeration` says, in float64 nats.
 
-    Raises `BudgetError` when that is more two-valued units than ``bit_budget``.
+    ``plan`` spares making it again. Raises `BudgetError` when that is more two-valued units than ``bit_budget``.
     """
-    plan = plan_enumeration(model)
+    plan = plan or plan_enumeration(model)
     check_bits(
         plan.bits,
         bit_budget,

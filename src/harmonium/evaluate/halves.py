@@ -48,7 +48,7 @@ def can_halve(model: AbstractEnergyModel) -> bool:
     longest = -(-split.bits // 2)
     if split.bits < FEWEST_BITS or not split.summed or len(split.summed) << longest > _LARGEST_TABLE:
         return False
-    coupling, bias = (np.asarray(part) for part in as_double(model).pairwise())
+    coupling, bias = (np.asarray(part) for part in _pairwise_program()(as_double(model)))
     ends, (first, second), summed = ends_of(model.units), _parted(split), np.array(split.summed)
     width = ends[1, summed] - ends[0, summed]
     for units, rest in ((first, bias[summed]), (second, 0.0)):
@@ -67,6 +67,11 @@ def log_partition_by_halves(model: AbstractEnergyModel) -> float:
 
 
 @cache
+def _pairwise_program():
+    return compile_function(lambda model: model.pairwise())
+
+
+@cache
 def _program():
     return compile_function(log_sum_exp_over_halves)
 
@@ -78,7 +83,7 @@ def split_in_halves(model: AbstractEnergyModel) -> Halves:
     What a field is without any enumerated unit goes with the first half.
     """
     split = model.split(held=False)
-    coupling, bias = (np.asarray(part) for part in model.pairwise())
+    coupling, bias = (np.asarray(part) for part in _pairwise_program()(model))
     ends, halves, summed = ends_of(model.units), _parted(split), np.array(split.summed)
     low, width = ends[0, summed], ends[1, summed] - ends[0, summed]
     tables, all_values = [], []

@@ -16,6 +16,7 @@ from harmonium.evaluate.estimate import Estimate
 from harmonium.evaluate.exact import (
     exact_log_partition,
     likelihood_operations,
+    plan_enumeration,
     unnormalised_log_probability,
 )
 from harmonium.evaluate.likelihood import mean_over_rows
@@ -152,9 +153,10 @@ class Monitor:
     def likelihoods(self, model: AbstractEnergyModel) -> dict[str, Estimate]:
         """Exact mean log-likelihoods of the scored rows by split; empty when they would cost too much."""
         scored = sum(len(rows) for rows, _ in self.scored.values())
-        if likelihood_operations(model, scored) > EXACT_OPERATIONS:
+        plan = plan_enumeration(model)
+        if likelihood_operations(model, scored, plan) > EXACT_OPERATIONS:
             return {}
-        partition = exact_log_partition(model)
+        partition = exact_log_partition(model, plan=plan)
         return {
             split: mean_over_rows(unnormalised_log_probability(model, rows), weight) - partition
             for split, (rows, weight) in self.scored.items()
