@@ -16,9 +16,15 @@ from harmonium.inference.base import AbstractInference
 from harmonium.inference.names import build_inference
 from harmonium.numerics.random import Noise
 from harmonium.numerics.whole import whole_number
-from harmonium.rules.base import AbstractRule, RuleInfo
+from harmonium.rules.base import AbstractAdaptiveRule, RuleInfo
 from harmonium.rules.centring import check_centring, first_offsets, moved_offsets, weighted_mean
-from harmonium.samplers.base import AbstractSampler, AbstractSamplerState, resting_particles
+from harmonium.samplers.base import (
+    AbstractAdaptiveSampler,
+    AbstractPathSampler,
+    AbstractSampler,
+    AbstractSamplerState,
+    resting_particles,
+)
 from harmonium.samplers.gibbs import Gibbs
 from harmonium.typing import Batch, Configuration, Step, Words
 
@@ -48,7 +54,7 @@ class ContrastiveState(eqx.Module):
     offsets: Configuration | None
 
 
-class Contrastive(AbstractRule):
+class Contrastive(AbstractAdaptiveRule):
     r"""Difference of two expectations of the energy's gradient, one per phase.
 
     The surrogate is :math:`\frac{1}{\sum w}\sum_t w_t F(v_t) - \frac{1}{M}\sum_m F(\tilde v_m)` with chains
@@ -98,6 +104,8 @@ class Contrastive(AbstractRule):
                 0, self.burn_in, lambda i, now: model.sweep(burn_in.at(i), now), particles
             )
             sampler = self.sampler.init(words, model, particles)
+            if isinstance(self.sampler, AbstractPathSampler):
+                sampler = self.sampler.rebased(sampler, model, weighted_mean(batch.x, batch.weight))
         return ContrastiveState(sampler, offsets)
 
     def loss(
@@ -111,6 +119,8 @@ class Contrastive(AbstractRule):
         else:
             start, chain_weight = self._restart(noise, step, frozen, batch), batch.weight
         sampled, info = self.sampler.step(noise, frozen, start)
+        if isinstance(self.sampler, AbstractAdaptiveSampler):
+            sampled = self.sampler.adapt(sampled, info)
         posterior = self.inference.posterior(noise.stream(_INFERENCE_STREAM), model, batch)
         positive = weighted_mean(posterior.energy, batch.weight)
         negative = weighted_mean(model.chain_energy(sampled.particles), chain_weight)
@@ -120,6 +130,19 @@ class Contrastive(AbstractRule):
 
     def _as_computed(self, model: AbstractEnergyModel) -> AbstractEnergyModel:
         return with_short_products(model) if self.precision == "bfloat16" else model
+
+    @property
+    def adapts(self) -> bool:
+        return self.persistent and isinstance(self.sampler, AbstractAdaptiveSampler)
+
+    @property
+    def changes_shapes(self) -> bool:
+        return isinstance(self.sampler, AbstractAdaptiveSampler) and self.sampler.changes_shapes
+
+    def between(self, words: Words, model: AbstractEnergyModel, state: ContrastiveState) -> ContrastiveState:
+        if not isinstance(self.sampler, AbstractAdaptiveSampler) or state.sampler is None:
+            return state
+        return ContrastiveState(self.sampler.between(words, model, state.sampler), state.offsets)
 
     def offsets(self, state: ContrastiveState) -> Configuration | None:
         return state.offsets
