@@ -28,7 +28,16 @@ from harmonium.samplers.base import AbstractSampler
 from harmonium.samplers.gibbs import Gibbs
 from harmonium.typing import Clamp
 from harmonium.units.base import AbstractUnits
-from tests.contracts.model_cases import table_of, twisted_table
+from tests.contracts.ladders import (
+    Difference,
+    WronglySwapped,
+    at_their_laws,
+    joint,
+    law_of_wrong_swaps,
+    marginal,
+    opposite,
+)
+from tests.contracts.model_cases import model_of, table_of, twisted_table
 from tests.contracts.sabotage import (
     AtOnce,
     HalfStepApart,
@@ -70,6 +79,8 @@ class SamplerCase:
     settled: int = 40
     clamp: Clamp | None = None
     start: Law = field(default=lambda table: table.law())
+    extended: Callable[[Any, Any, Table, Any, int], Any] | None = None
+    """Where the target is that of more than the chains: sampler, model, table, state and seed to a state at it."""
 
 
 _HELD: Clamp = (np.array([True, False, False]), None, np.array([False, True]))
@@ -100,6 +111,21 @@ def _blind_sweep(table: Table) -> np.ndarray:
 def _weaker_held(table: Table) -> np.ndarray:
     kernel = twisted_table("machine", weaker(0.8)).sweep_kernel(clamp=_SOME_HELD)
     return _held_evenly(table, _SOME_HELD) @ kernel
+
+
+def _tempered(
+    name: str, sampler: hm.ParallelTempering, difference: Difference, stale: bool = False
+) -> SamplerCase:
+    """Parallel tempering with a twin that swaps wrongly."""
+    return SamplerCase(
+        name,
+        sampler,
+        WronglySwapped(sampler, difference, stale),
+        lambda table: law_of_wrong_swaps(sampler, model_of(name), table, difference, stale=stale),
+        chains=20_000,
+        settled=60,
+        extended=at_their_laws,
+    )
 
 
 SAMPLERS: dict[str, SamplerCase] = {
@@ -138,6 +164,20 @@ SAMPLERS: dict[str, SamplerCase] = {
         clamp=_SOME_HELD,
         start=lambda table: _held_evenly(table, _SOME_HELD),
     ),
+    **{
+        f"parallel tempering, {what}": _tempered(*row)
+        for what, row in {
+            "swaps of the wrong sign": ("strong rbm", hm.ParallelTempering(schedule=[0, 0.3, 1]), opposite),
+            "swaps by beta F": ("rbm of spins", hm.ParallelTempering(3, base="uniform"), marginal),
+            "stale swaps": ("three layers", hm.ParallelTempering(3, swaps="random"), joint, True),
+            "swaps by beta F from the data": ("strong rbm", hm.ParallelTempering(2), marginal),
+            "a general machine": (
+                "machine",
+                hm.ParallelTempering(schedule=[0, 0.5, 1], base="uniform"),
+                opposite,
+            ),
+        }.items()
+    },
 }
 """Markov kernels of the negative phase."""
 

@@ -185,7 +185,7 @@ class ParallelTempering(AbstractAdaptiveSampler, AbstractPathSampler):
         base = None
         if self.base == "data":
             base = jnp.asarray(_layered(model).units[0].natural(), dtype)
-        return TemperingState(
+        return TemperingState(  # pyright: ignore[reportCallIssue] - particles are read from the ladder
             ladder=tuple(jnp.broadcast_to(layer, (self.rungs, *layer.shape)) for layer in particles),
             betas=jnp.asarray(betas, dtype),
             rounds=jnp.int32(0),
@@ -207,10 +207,11 @@ class ParallelTempering(AbstractAdaptiveSampler, AbstractPathSampler):
     def step(
         self, noise: Noise, model: AbstractEnergyModel, state: TemperingState
     ) -> tuple[TemperingState, SamplerInfo]:
-        base = None if state.base_bias is None else base_of(_layered(model), state.base_bias)
-        walk = model if base is None else Path(base, _layered(model), state.betas[:, None])
-        beta = state.betas[:, None] if base is None else None
+        base = self.base_at(model, state)
         ladder = state.ladder
+        of_rows = jnp.broadcast_to(state.betas[:, None], ladder[0].shape[:2])
+        walk = model if base is None else Path(base, _layered(model), of_rows)
+        beta = of_rows if base is None else None
         if self.steps > 1:
             ladder = jax.lax.fori_loop(
                 0, self.steps - 1, lambda i, now: walk.sweep(noise.at(i), now, beta), ladder
@@ -223,14 +224,13 @@ class ParallelTempering(AbstractAdaptiveSampler, AbstractPathSampler):
         log_ratio = (state.betas[:-1] - state.betas[1:])[:, None] * (difference[:-1] - difference[1:])
         coins, turns = noise.stream(_SWAP_STREAM).pair(log_ratio.shape)
         swaps = swap_pairs(coins, log_ratio, pairs_in_turn(self.swaps, state.rounds, turns))
-        after = TemperingState(
-            ladder=exchanged(ladder, swaps.source),
-            betas=state.betas,
-            rounds=state.rounds + 1,
-            base_bias=state.base_bias,
-            traffic=state.traffic.after(swaps),
-        )
+        changed = exchanged(ladder, swaps.source), state.rounds + 1, state.traffic.after(swaps)
+        after = eqx.tree_at(lambda tree: (tree.ladder, tree.rounds, tree.traffic), state, changed)
         return after, {"swap_acceptance": jnp.mean(swaps.acceptance)}
+
+    def base_at(self, model: AbstractEnergyModel, state: TemperingState) -> Independent | None:
+        """The far end of the ladder as it is now; None where it is uniform, with no energy at all."""
+        return None if state.base_bias is None else base_of(_layered(model), state.base_bias)
 
     def adapt(self, state: TemperingState, info: SamplerInfo) -> TemperingState:
         """Moves the betas of a "learned" schedule every hundred rounds, those of an "adaptive" one at each."""
@@ -259,19 +259,16 @@ class ParallelTempering(AbstractAdaptiveSampler, AbstractPathSampler):
         pair = int(np.argmax(-np.diff(np.asarray(state.traffic.upward, np.float64))))
         taken = np.insert(np.arange(rungs), pair + 1, pair + 1)
         betas = np.insert(np.asarray(state.betas), pair + 1, np.mean(state.betas[pair : pair + 2]))
-        return TemperingState(
-            ladder=tuple(layer[taken] for layer in state.ladder),
-            betas=jnp.asarray(betas),
-            rounds=state.rounds,
-            base_bias=state.base_bias,
-            traffic=Traffic(
-                rounds=traffic.rounds,
-                rejection=jnp.zeros(rungs, jnp.float32),
-                upward=traffic.upward[taken],
-                heading=traffic.heading[taken].at[pair + 1].set(0),
-                trips=traffic.trips,
-            ),
+        traffic = Traffic(
+            rounds=traffic.rounds,
+            rejection=jnp.zeros(rungs, jnp.float32),
+            upward=traffic.upward[taken],
+            heading=traffic.heading[taken].at[pair + 1].set(0),
+            trips=traffic.trips,
         )
+        ladder = tuple(layer[taken] for layer in state.ladder)
+        changed = ladder, jnp.asarray(betas), traffic
+        return eqx.tree_at(lambda tree: (tree.ladder, tree.betas, tree.traffic), state, changed)
 
     def unit_updates(self, model: AbstractEnergyModel, state: TemperingState) -> int:
         """Units that one step draws, those of every replica counted."""
