@@ -50,7 +50,7 @@ class WronglySwapped(AbstractSampler):
     def step(self, noise: Any, model: Any, state: TemperingState) -> Any:
         right, _ = self.sampler.step(noise, model, state)
         base = self.sampler.base_at(model, state)
-        beta = jnp.broadcast_to(state.betas[:, None], state.ladder[0].shape[:2])
+        beta = jnp.broadcast_to(state.betas[:, None], state.holder.shape)
         swept = (
             model.sweep(noise.at(0), state.ladder, beta)
             if base is None
@@ -60,7 +60,8 @@ class WronglySwapped(AbstractSampler):
         log_ratio = (state.betas[:-1] - state.betas[1:])[:, None] * (energies[:-1] - energies[1:])
         coins, turns = noise.stream(99).pair(log_ratio.shape)
         swaps = swap_pairs(coins, log_ratio, pairs_in_turn(self.sampler.swaps, state.rounds, turns))
-        return eqx.tree_at(lambda tree: tree.ladder, right, exchanged(swept, swaps.source)), {}
+        moved = flat(exchanged(swept, swaps.source)), state.holder
+        return eqx.tree_at(lambda tree: (tree.replicas, tree.holder), right, moved), {}
 
 
 def rung_laws(sampler: ParallelTempering, model: Any, table: Table) -> list[np.ndarray]:
@@ -91,12 +92,17 @@ def at_their_laws(
     sampler: ParallelTempering, model: Any, table: Table, state: TemperingState, seed: int
 ) -> TemperingState:
     """The state with every rung but the first at independent draws from its own law."""
-    chains = state.ladder[0].shape[1]
+    chains = state.holder.shape[1]
     rungs = [state.particles]
     for rung, law in enumerate(rung_laws(sampler, model, table)[1:], start=1):
         rungs.append(table.draw(chains, law, 1000 * seed + rung))
     ladder = tuple(jnp.stack(layers) for layers in zip(*rungs, strict=True))
-    return eqx.tree_at(lambda tree: tree.ladder, state, ladder)
+    return eqx.tree_at(lambda tree: tree.replicas, state, flat(ladder))
+
+
+def flat(ladder: Any) -> Any:
+    """Rungs and chains as one axis of rows."""
+    return tuple(layer.reshape(-1, layer.shape[-1]) for layer in ladder)
 
 
 def law_of_wrong_swaps(

@@ -86,14 +86,13 @@ def swap_pairs(
 def exchanged(particles: Particles, source: Int[Array, "rungs chains"]) -> Particles:
     """The particles, each place holding those of its source; every array has the rungs first and the chains second.
 
-    A source is the place itself or a neighbour, so that two selections do what a gather would, and faster.
+    Where the rungs differ in a number only, let labels of replicas change places and leave the replicas where they
+    are: rows of hundreds of units that are moved in the step that draws them are drawn over again for it.
     """
-    offset = source - jnp.arange(len(source))[:, None]
 
     def moved(layer: Num[Array, "rungs chains *rest"]) -> Num[Array, "rungs chains *rest"]:
-        where = offset.reshape(*offset.shape, *[1] * (layer.ndim - 2))
-        above = jnp.where(where > 0, jnp.roll(layer, -1, axis=0), layer)
-        return jnp.where(where < 0, jnp.roll(layer, 1, axis=0), above)
+        where = source.reshape(*source.shape, *[1] * (layer.ndim - 2))
+        return jnp.take_along_axis(layer, where, axis=0, mode="promise_in_bounds")
 
     return jax.tree.map(moved, particles)
 

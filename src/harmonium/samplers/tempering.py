@@ -79,16 +79,19 @@ def _checked_schedule(schedule: Any) -> str | tuple[float, ...]:
 
 
 class TemperingState(AbstractSamplerState):
-    """Replicas, where they are, and what is known of their travels.
+    """Replicas, at which rungs they are, and what is known of their travels.
 
-    - ``ladder``: one array per layer, ``(rungs, chains, n)``; rung 0 is the model itself.
+    - ``replicas``: one array per layer, ``(rungs * chains, n)``: replica ``r`` of chain ``c`` is row ``r * chains + c``
+      and stays there; rungs change hands. (Two axes of rows would make a sweep a quarter slower.)
+    - ``holder``: which replica is at each rung, ``(rungs, chains)``; rung 0 is the model itself.
     - ``betas``: inverse temperatures of the rungs, falling from 1.
     - ``rounds``: rounds of swaps made.
     - ``base_bias``: bias of the visible units of the base; None where the base is uniform.
     - ``traffic``: see `harmonium.samplers.ladder.Traffic`.
     """
 
-    ladder: Configuration
+    replicas: Configuration
+    holder: Int[Array, "rungs chains"]
     betas: Float[Array, " rungs"]
     rounds: Int[Array, ""]
     base_bias: Float[Array, " visible"] | None
@@ -96,8 +99,22 @@ class TemperingState(AbstractSamplerState):
 
     @property
     def particles(self) -> Configuration:
-        """The chains at the model: rung 0, also of members stacked in front."""
-        return tuple(layer[..., 0, :, :] for layer in self.ladder)
+        """The chains at the model: those of rung 0."""
+        return self._of(self.holder[..., 0, :])
+
+    @property
+    def ladder(self) -> Configuration:
+        """All replicas in the order of the rungs, ``(rungs, chains, n)``."""
+        rows = self._of(self.holder.reshape(*self.holder.shape[:-2], -1))
+        return tuple(layer.reshape(*self.holder.shape, -1) for layer in rows)
+
+    def _of(self, holder: Int[Array, "*members some"]) -> Configuration:
+        """Rows of replicas, also of members stacked in front."""
+        chains = self.holder.shape[-1]
+        row = (holder * chains + jnp.arange(holder.shape[-1]) % chains)[..., None]
+        return tuple(
+            jnp.take_along_axis(layer, row, axis=-2, mode="promise_in_bounds") for layer in self.replicas
+        )
 
 
 class ParallelTempering(AbstractAdaptiveSampler, AbstractPathSampler):
@@ -107,7 +124,7 @@ class ParallelTempering(AbstractAdaptiveSampler, AbstractPathSampler):
         \log r = (\beta_k - \beta_{k+1}) \big(D(x_k) - D(x_{k+1})\big), \quad D = E - E_0
 
     A step makes ``steps`` sweeps of all replicas in one batch and then one round of swaps, each accepted if
-    :math:`\log u < \log r`. Whole configurations change places, by their joint energies: these reuse the products that
+    :math:`\log u < \log r`. Whole configurations swap, by their joint energies: these reuse the products that
     the sweep has made, and are those of the distributions that the sweeps sample. (A swap by :math:`\beta F(v)`, the
     marginal free energy times :math:`\beta`, is none: the tempered sweep has :math:`F_\beta(v)`.) ``state.particles``
     are the chains at the model; every one has a ladder of its own.
@@ -186,7 +203,8 @@ class ParallelTempering(AbstractAdaptiveSampler, AbstractPathSampler):
         if self.base == "data":
             base = jnp.asarray(_layered(model).units[0].natural(), dtype)
         return TemperingState(  # pyright: ignore[reportCallIssue] - particles are read from the ladder
-            ladder=tuple(jnp.broadcast_to(layer, (self.rungs, *layer.shape)) for layer in particles),
+            replicas=tuple(jnp.tile(layer, (self.rungs, 1)) for layer in particles),
+            holder=jnp.broadcast_to(jnp.arange(self.rungs)[:, None], (self.rungs, chains)),
             betas=jnp.asarray(betas, dtype),
             rounds=jnp.int32(0),
             base_bias=base,
@@ -208,24 +226,34 @@ class ParallelTempering(AbstractAdaptiveSampler, AbstractPathSampler):
         self, noise: Noise, model: AbstractEnergyModel, state: TemperingState
     ) -> tuple[TemperingState, SamplerInfo]:
         base = self.base_at(model, state)
-        ladder = state.ladder
-        of_rows = jnp.broadcast_to(state.betas[:, None], ladder[0].shape[:2])
+        shape = state.holder.shape
+        rows = state.replicas
+        of_rows = _betas_of_replicas(state).reshape(-1)
         walk = model if base is None else Path(base, _layered(model), of_rows)
         beta = of_rows if base is None else None
         if self.steps > 1:
-            ladder = jax.lax.fori_loop(
-                0, self.steps - 1, lambda i, now: walk.sweep(noise.at(i), now, beta), ladder
+            rows = jax.lax.fori_loop(
+                0, self.steps - 1, lambda i, now: walk.sweep(noise.at(i), now, beta), rows
             )
         # The last sweep stands outside the loop, so that the energies can share its products.
-        ladder = walk.sweep(noise.at(self.steps - 1), ladder, beta)
-        difference = model.energy(ladder)
+        rows = walk.sweep(noise.at(self.steps - 1), rows, beta)
+        difference = model.energy(rows)
         if base is not None:
-            difference = difference - base.energy(ladder)
+            difference = difference - base.energy(rows)
+        difference = jnp.take_along_axis(difference.reshape(shape), state.holder, axis=0)
         log_ratio = (state.betas[:-1] - state.betas[1:])[:, None] * (difference[:-1] - difference[1:])
         coins, turns = noise.stream(_SWAP_STREAM).pair(log_ratio.shape)
         swaps = swap_pairs(coins, log_ratio, pairs_in_turn(self.swaps, state.rounds, turns))
-        changed = exchanged(ladder, swaps.source), state.rounds + 1, state.traffic.after(swaps)
-        after = eqx.tree_at(lambda tree: (tree.ladder, tree.rounds, tree.traffic), state, changed)
+        after = eqx.tree_at(
+            lambda tree: (tree.replicas, tree.holder, tree.rounds, tree.traffic),
+            state,
+            (
+                rows,
+                exchanged(state.holder, swaps.source),
+                state.rounds + 1,
+                state.traffic.after(swaps),
+            ),
+        )
         return after, {"swap_acceptance": jnp.mean(swaps.acceptance)}
 
     def base_at(self, model: AbstractEnergyModel, state: TemperingState) -> Independent | None:
@@ -266,14 +294,17 @@ class ParallelTempering(AbstractAdaptiveSampler, AbstractPathSampler):
             heading=traffic.heading[taken].at[pair + 1].set(0),
             trips=traffic.trips,
         )
-        ladder = tuple(layer[taken] for layer in state.ladder)
-        changed = ladder, jnp.asarray(betas), traffic
-        return eqx.tree_at(lambda tree: (tree.ladder, tree.betas, tree.traffic), state, changed)
+        ladder = tuple(layer[taken].reshape(-1, layer.shape[-1]) for layer in state.ladder)
+        holder = jnp.broadcast_to(jnp.arange(rungs + 1)[:, None], (rungs + 1, state.holder.shape[1]))
+        return eqx.tree_at(
+            lambda tree: (tree.replicas, tree.holder, tree.betas, tree.traffic),
+            state,
+            (ladder, holder, jnp.asarray(betas), traffic),
+        )
 
     def unit_updates(self, model: AbstractEnergyModel, state: TemperingState) -> int:
         """Units that one step draws, those of every replica counted."""
-        rungs, chains = state.ladder[0].shape[:2]
-        return unit_updates(model, rungs * chains, self.steps)
+        return unit_updates(model, state.holder.size, self.steps)
 
 
 def base_of(model: AbstractLayered, bias: Float[Array, " visible"]) -> Independent:
@@ -289,6 +320,12 @@ def base_of(model: AbstractLayered, bias: Float[Array, " visible"]) -> Independe
         layers.append(type(units)(bias=field))
         means.append(jnp.asarray(units.mean(field)))
     return Independent(layers)
+
+
+def _betas_of_replicas(state: TemperingState) -> Float[Array, "rungs chains"]:
+    """The inverse temperature of every replica: a sum over rungs, which costs less than an index."""
+    held = state.holder[:, None, :] == jnp.arange(len(state.holder))[None, :, None]
+    return jnp.sum(jnp.where(held, state.betas[:, None, None], 0), axis=0)
 
 
 def _flowing(betas: Float[Array, " rungs"], upward: Float[Array, " rungs"]) -> Float[Array, " rungs"]:
