@@ -199,6 +199,8 @@ class RuleCase:
     twin: Contrastive
     mistaken: Callable[[np.ndarray, np.ndarray], np.ndarray]
     rows: int = 60_000
+    extended: Callable[[Any, Any, Table, Any, int], Any] | None = None
+    """As in `SamplerCase`."""
 
 
 def _chains_of(rule: Contrastive, sampler: AbstractSampler) -> Contrastive:
@@ -221,6 +223,14 @@ def _weaker_chains(kernel: np.ndarray, law: np.ndarray) -> np.ndarray:
 
 
 _PCD = hm.PCD(chains=60_000)
+_PT = hm.ParallelTempering(3)
+
+
+def _wrongly_swapped_chains(kernel: np.ndarray, law: np.ndarray) -> np.ndarray:
+    table = table_of("strong rbm")
+    moved = law_of_wrong_swaps(_PT, model_of("strong rbm"), table, opposite)
+    return np.broadcast_to(table.marginal(0, moved)[1], kernel.shape)
+
 
 RULES: dict[str, RuleCase] = {
     "pcd": RuleCase(
@@ -228,6 +238,15 @@ RULES: dict[str, RuleCase] = {
     ),
     "cd": RuleCase("strong rbm", hm.CD(1), _after(1), hm.CD(2), _after(2)),
     "cd, three sweeps": RuleCase("strong rbm", hm.CD(3), _after(3), hm.CD(2), _after(2)),
+    "pt": RuleCase(
+        "strong rbm",
+        hm.PCD(chains=60_000, sampler=_PT),
+        _at_target,
+        _chains_of(_PCD, WronglySwapped(_PT, opposite)),
+        _wrongly_swapped_chains,
+        rows=30_000,
+        extended=at_their_laws,
+    ),
 }
 """Training rules."""
 

@@ -96,7 +96,7 @@ def at_their_laws(
     rungs = [state.particles]
     for rung, law in enumerate(rung_laws(sampler, model, table)[1:], start=1):
         rungs.append(table.draw(chains, law, 1000 * seed + rung))
-    ladder = tuple(jnp.stack(layers) for layers in zip(*rungs, strict=True))
+    ladder = tuple(jnp.stack(layers).astype(layers[0].dtype) for layers in zip(*rungs, strict=True))
     return eqx.tree_at(lambda tree: tree.replicas, state, flat(ladder))
 
 

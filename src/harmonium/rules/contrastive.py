@@ -189,9 +189,10 @@ def CD(
 
 
 def PCD(
-    steps: SupportsIndex = 1,
+    steps: SupportsIndex | None = None,
     chains: SupportsIndex = 100,
     *,
+    sampler: AbstractSampler | None = None,
     inference: str | AbstractInference = "exact",
     inference_sweeps: SupportsIndex | None = None,
     centred: bool = True,
@@ -201,8 +202,9 @@ def PCD(
 ) -> Contrastive:
     """Persistent contrastive divergence, also stochastic maximum likelihood (chapter, algorithm SML).
 
-    ``chains`` are the model's own and independent of the batch size; each update moves them ``steps`` sweeps. The
-    step size must stay small enough for them to follow the model.
+    ``chains`` are the model's own and independent of the batch size; each update moves them ``steps`` sweeps (1 unless
+    given). The step size must stay small enough for them to follow the model. ``sampler`` moves them instead, one step
+    at every update, such as ``hm.ParallelTempering(rungs=10)``, which has ``steps`` of its own.
 
     ``inference`` is the positive phase: "exact" (hidden units summed out), or, for hidden units that are coupled to
     each other and too many to enumerate, "mean-field" or "gibbs", with ``inference_sweeps`` of their own.
@@ -211,8 +213,12 @@ def PCD(
     >>> PCD(steps=1, chains=256).chains_count
     256
     """
+    if sampler is not None and steps is not None:
+        raise SettingError(
+            f"steps={steps} belongs to Gibbs sampling; give them to the {type(sampler).__name__} instead"
+        )
     return Contrastive(
-        Gibbs(steps),
+        Gibbs(1 if steps is None else steps) if sampler is None else sampler,
         build_inference(inference, inference_sweeps),
         persistent=True,
         chains_count=chains,

@@ -33,6 +33,7 @@ from harmonium.samplers.ladder import (
     unit_updates,
 )
 from harmonium.typing import Configuration, Words
+from harmonium.units.base import AbstractLinearUnits
 
 BASES = ("data", "uniform")
 SCHEDULES = ("uniform", "learned", "adaptive")
@@ -237,9 +238,7 @@ class ParallelTempering(AbstractAdaptiveSampler, AbstractPathSampler):
             )
         # The last sweep stands outside the loop, so that the energies can share its products.
         rows = walk.sweep(noise.at(self.steps - 1), rows, beta)
-        difference = model.energy(rows)
-        if base is not None:
-            difference = difference - base.energy(rows)
+        difference = _difference(model, base, rows)
         difference = jnp.take_along_axis(difference.reshape(shape), state.holder, axis=0)
         log_ratio = (state.betas[:-1] - state.betas[1:])[:, None] * (difference[:-1] - difference[1:])
         coins, turns = noise.stream(_SWAP_STREAM).pair(log_ratio.shape)
@@ -320,6 +319,19 @@ def base_of(model: AbstractLayered, bias: Float[Array, " visible"]) -> Independe
         layers.append(type(units)(bias=field))
         means.append(jnp.asarray(units.mean(field)))
     return Independent(layers)
+
+
+def _difference(
+    model: AbstractEnergyModel, base: Independent | None, rows: Configuration
+) -> Float[Array, " rows"]:
+    """Energy under the model minus that under the base, which for linear units is one energy of other biases."""
+    if base is None:
+        return model.energy(rows)
+    if not all(isinstance(units, AbstractLinearUnits) for units in model.units):
+        return model.energy(rows) - base.energy(rows)
+    pairs = zip(model.units, base.units, strict=True)
+    biases = [units.bias - start.bias for units, start in pairs]
+    return eqx.tree_at(lambda tree: [units.bias for units in tree.units], model, biases).energy(rows)
 
 
 def _betas_of_replicas(state: TemperingState) -> Float[Array, "rungs chains"]:
