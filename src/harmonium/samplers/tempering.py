@@ -167,7 +167,7 @@ class ParallelTempering(AbstractAdaptiveSampler, AbstractPathSampler):
     ):
         self.schedule = schedule = _checked_schedule(schedule)
         own = None if isinstance(schedule, str) else len(schedule)
-        self.rungs = (own or 10) if rungs is None else rungs  # pyright: ignore[reportAttributeAccessIssue]
+        self.rungs = (10 if own is None else max(own, 2)) if rungs is None else rungs  # pyright: ignore[reportAttributeAccessIssue]
         self.steps = steps  # pyright: ignore[reportAttributeAccessIssue]
         self.swaps = swaps
         self.base = base
