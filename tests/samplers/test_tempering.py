@@ -7,8 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.stats
 
 import harmonium as hm
+from harmonium.data.modes import planted, planted_machine
 from harmonium.errors import SettingError
 from harmonium.numerics.precision import as_single
 from harmonium.numerics.random import Noise
@@ -171,6 +173,38 @@ def test_chains_cross_where_gibbs_sampling_does_not() -> None:
         ends.append(np.asarray(run(state).particles[0]).mean(axis=1) > 0.5)
     assert ends[0].sum() == 0
     assert 20 <= ends[1].sum() <= 80
+
+
+def test_jumps_between_planted_clusters_at_equal_unit_updates() -> None:
+    """At least a hundred times as many as block Gibbs sampling makes, by the upper end of its 95 % interval."""
+    machine, chains, rungs, steps = planted_machine(), 40, 8, 2000
+    data = planted(rows=chains)
+    assert data.labels is not None
+    model = as_single(hm.RBM.from_arrays(machine.weights, machine.visible_bias, machine.hidden_bias))
+    hidden = jnp.asarray(np.eye(8)[np.maximum(data.labels["train"], 0)], jnp.float32)
+    noise = Noise.from_key(jax.random.key(8))
+    centres = jnp.asarray(machine.centres, jnp.float32)
+
+    def jumps(sampler: Any, steps: int) -> int:
+        def cluster(state: Any) -> jax.Array:
+            return jnp.argmin(jnp.abs(state.particles[0][:, None] - centres).sum(axis=2), axis=1)
+
+        def one(index: jax.Array, now: Any) -> Any:
+            state, last, count = now
+            state, info = sampler.step(noise.fold(index), model, state)
+            if isinstance(sampler, ParallelTempering):
+                state = sampler.adapt(state, info)
+            here = cluster(state)
+            return state, here, count + jnp.sum(here != last)
+
+        state = sampler.init(noise.words, model, (jnp.asarray(data.train, jnp.float32), hidden))
+        start = (state, cluster(state), jnp.int32(0))
+        return int(jax.jit(lambda start: jax.lax.fori_loop(0, steps, one, start))(start)[2])
+
+    tempered = jumps(ParallelTempering(rungs, schedule="learned"), steps)
+    plain = jumps(Gibbs(), rungs * steps)
+    assert tempered >= 30
+    assert tempered >= 100 * scipy.stats.chi2.isf(0.025, 2 * plain + 2) / 2
 
 
 def test_samples_follow_the_model_also_where_the_ladder_learns() -> None:

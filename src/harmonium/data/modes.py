@@ -71,7 +71,7 @@ def artificial_modes(rows: int = 10_000) -> DataSet:
 
 
 def planted(
-    clusters: int = 8, visible: int = 64, strength: float = 4.0, seed: int = 0, rows: int = 10_000
+    clusters: int = 8, visible: int = 64, strength: float = 3.0, seed: int = 0, rows: int = 10_000
 ) -> DataSet:
     """Rows drawn exactly from a restricted Boltzmann machine with planted clusters; see `planted_machine`.
 
@@ -120,7 +120,9 @@ class Mixture(NamedTuple):
 
     def labelled(self, noise: np.random.Philox, n: int) -> tuple[np.ndarray, np.ndarray]:
         """``n`` rows and their modes."""
-        modes = np.minimum(np.searchsorted(np.cumsum(self.weights), _uniform(noise, n)), len(self.weights) - 1)
+        modes = np.minimum(
+            np.searchsorted(np.cumsum(self.weights), _uniform(noise, n)), len(self.weights) - 1
+        )
         flipped = _uniform(noise, n * self.centres.shape[1]).reshape(n, -1) < self.flips[modes]
         return self.centres[modes] ^ flipped.astype(np.uint8), modes
 
@@ -168,12 +170,12 @@ class PlantedMachine(NamedTuple):
 
 
 def planted_machine(
-    clusters: int = 8, visible: int = 64, strength: float = 4.0, seed: int = 0
+    clusters: int = 8, visible: int = 64, strength: float = 3.0, seed: int = 0
 ) -> PlantedMachine:
     r"""A machine each of whose hidden units, on alone, makes one cluster around a random centre.
 
-    With :math:`\xi_j \in \{-1, 1\}^n` the centres, :math:`W_{ij} = s\, \xi_{ij}` and no visible bias, the code with unit
-    ``j`` on alone has the log-weight :math:`c_j + \sum_i \log(1 + e^{W_{ij}})`. The hidden biases make the weight of
+    With :math:`\xi_j \in \{-1, 1\}^n` the centres, :math:`W_{ij} = s\, \xi_{ij}` and no visible bias, the code with
+    unit ``j`` on alone has the log-weight :math:`c_j + \sum_i \log(1 + e^{W_{ij}})`. The hidden biases make the weight of
     cluster ``j`` proportional to ``j`` (from 1) and lie half-way between those at which no unit, and two units, would
     be on. All codes are enumerated, so that the weights of the modes are exact; block Gibbs sampling never crosses
     between the clusters of a strong machine, while rows say which they are of.
@@ -191,7 +193,7 @@ def planted_machine(
     _whole("planted", "visible", visible, 8, 100_000)
     _whole("planted", "seed", seed, 0, 2**63 - 1)
     if isinstance(strength, bool) or not isinstance(strength, int | float) or not 0 < strength < math.inf:
-        raise SettingError(f"planted needs a positive strength, got {strength!r}; pass e.g. 4.0")
+        raise SettingError(f"planted needs a positive strength, got {strength!r}; pass e.g. 3.0")
     bits = words(host_noise(seed, "centres"), clusters * visible) >> np.uint32(31)
     centres = bits.reshape(clusters, visible).astype(np.uint8)
     weights = strength * (2.0 * centres.T - 1.0)
@@ -217,7 +219,7 @@ def planted_machine(
 def _codes(
     weights: np.ndarray, visible_bias: np.ndarray, hidden_bias: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Every hidden code, unit ``j`` at bit ``j`` of its number, and its log-weight with the visible units summed out."""
+    """Every hidden code, unit ``j`` at bit ``j`` of its number, and its log-weight, visible units summed out."""
     count = len(hidden_bias)
     codes = (np.arange(2**count)[:, None] >> np.arange(count) & 1).astype(np.float64)
     log_weight = np.concatenate(

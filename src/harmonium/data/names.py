@@ -74,9 +74,11 @@ _NAMED = (
         "planted",
         "exact rows of a restricted Boltzmann machine with clusters of known weight; fresh rows from .stream",
         (
-            Parameter("clusters", int, "8", "clusters, and hidden units: 2 to 16; weights rise like 1, 2, 3, ..."),
+            Parameter(
+                "clusters", int, "8", "clusters, and hidden units: 2 to 16; weights rise like 1, 2, 3, ..."
+            ),
             Parameter("visible", int, "64", "visible units"),
-            Parameter("strength", float, "4.0", "size of every weight: how deep the clusters are"),
+            Parameter("strength", float, "3.0", "size of every weight: how deep the clusters are"),
             Parameter("seed", int, "0", "of the centres and the rows"),
             Parameter("rows", int, "10000", "rows of train; valid and test have 1000 each"),
         ),
@@ -176,7 +178,9 @@ def _value(name: str, parameter: Parameter, text: str) -> Any:
         return text.lower() == "true"
     if parameter.kind is int and re.fullmatch(r"[+-]?[0-9]{1,18}", text):
         return int(text)
-    if parameter.kind is float and re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,3})?", text.lower()):
+    if parameter.kind is float and re.fullmatch(
+        r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,3})?", text.lower()
+    ):
         return float(text)
     wanted = _WANTED[parameter.kind]
     raise SettingError(f"{name}: {parameter.name} must be {wanted}, got {text!r}")
