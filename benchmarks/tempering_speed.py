@@ -3,8 +3,8 @@
     python benchmarks/tempering_speed.py [--sizes 784x128:10x100 ...] [--steps 100] [--rounds 7]
 
 ``VISIBLExHIDDEN:RUNGSxCHAINS``. Against a plain block Gibbs sweep over as many rows: parallel tempering from a uniform
-base and from one at the marginals of data, and, for the choice that was made, the same ladder with swaps by free energies
-of visible rows at the two temperatures.
+base and from one at the marginals of data, and, for the choice that was made, the same ladder with swaps by free
+energies of visible rows at the two temperatures.
 """
 
 from __future__ import annotations

@@ -175,8 +175,8 @@ def planted_machine(
     r"""A machine each of whose hidden units, on alone, makes one cluster around a random centre.
 
     With :math:`\xi_j \in \{-1, 1\}^n` the centres, :math:`W_{ij} = s\, \xi_{ij}` and no visible bias, the code with
-    unit ``j`` on alone has the log-weight :math:`c_j + \sum_i \log(1 + e^{W_{ij}})`. The hidden biases make the weight of
-    cluster ``j`` proportional to ``j`` (from 1) and lie half-way between those at which no unit, and two units, would
+    unit ``j`` on alone has the log-weight :math:`c_j + \sum_i \log(1 + e^{W_{ij}})`. The hidden biases make the weight
+    of cluster ``j`` proportional to ``j`` (from 1) and lie half-way between those at which no unit, and two units, would
     be on. All codes are enumerated, so that the weights of the modes are exact; block Gibbs sampling never crosses
     between the clusters of a strong machine, while rows say which they are of.
 
