@@ -70,7 +70,7 @@ def rung_laws(sampler: ParallelTempering, model: Any, table: Table) -> list[np.n
     energies = rung_energies(sampler, model, table)
     return [
         normalised(-(1 - beta) * energies[0] - beta * energies[1])
-        for beta in np.float64(np.asarray(state.betas))
+        for beta in np.asarray(state.betas, np.float64)
     ]
 
 
@@ -93,7 +93,7 @@ def at_their_laws(
 ) -> TemperingState:
     """The state with every rung but the first at independent draws from its own law."""
     chains = state.holder.shape[1]
-    rungs = [state.particles]
+    rungs: list[Any] = [state.particles]
     for rung, law in enumerate(rung_laws(sampler, model, table)[1:], start=1):
         rungs.append(table.draw(chains, law, 1000 * seed + rung))
     ladder = tuple(jnp.stack(layers).astype(layers[0].dtype) for layers in zip(*rungs, strict=True))
@@ -116,7 +116,7 @@ def law_of_wrong_swaps(
     """Law of rung 0 after one step from the right laws, in which rungs 0 and 1 try to swap."""
     upper, lower = rung_laws(sampler, model, table)[:2]
     base_energy, energy = rung_energies(sampler, model, table)
-    betas = np.float64(np.asarray(first_state(sampler, model).betas))
+    betas = np.asarray(first_state(sampler, model).betas, np.float64)
     with jax.enable_x64(True):
         base = sampler.base_at(as_single(model), first_state(sampler, model))
         values = np.asarray(difference(model, None if base is None else as_double(base), table.layers))

@@ -82,6 +82,7 @@ def test_the_far_end_forgets_at_once() -> None:
     state = tempering.rebased(begun(tempering, name, 20_000), model, jnp.asarray([0.2, 0.5, 0.9, 1.0]))
     drawn = np.asarray(moved(tempering, name, state, 1).replicas[0][20_000:]).mean(axis=0)
     np.testing.assert_allclose(drawn, [0.2, 0.5, 0.9, 0.99], atol=5 * 0.5 / np.sqrt(20_000))
+    assert state.base_bias is not None
     base = base_of(model, state.base_bias)
     mean = np.asarray(base.units[0].mean(base.units[0].bias))
     weights = np.asarray(model.couplings[0].weights)
@@ -220,6 +221,11 @@ def test_samples_follow_the_model_also_where_the_ladder_learns() -> None:
 # ------------------------------------------------------------------------------------------------------------ training
 
 
+def betas_of(run: hm.Run) -> np.ndarray:
+    assert run.state is not None
+    return np.asarray(run.state.rule_state.sampler.betas)
+
+
 def strong_start() -> hm.RBM:
     """A machine whose rungs hardly swap, so that an adaptive ladder grows."""
     model = hm.RBM(6, 4, seed=1, weight_scale=4.0)
@@ -243,7 +249,7 @@ def test_a_run_is_gone_on_with_bit_for_bit(tmp_path: Path, sampler: ParallelTemp
         "learning_rate": 0.001,
     }
     whole = train(tmp_path / "whole", **changes)
-    betas = np.asarray(whole.state.rule_state.sampler.betas)
+    betas = betas_of(whole)
     if sampler.changes_shapes:
         assert len(betas) > 2
     else:
@@ -263,7 +269,7 @@ def test_members_are_the_runs_alone() -> None:
         jax.tree.leaves(together.model.member(0)), jax.tree.leaves(alone.model), strict=True
     ):
         np.testing.assert_allclose(one, other, atol=1e-4)
-    first, second = np.asarray(together.state.rule_state.sampler.betas)
+    first, second = betas_of(together)
     assert (first != second).any()
     with pytest.raises(SettingError, match="members of an ensemble have arrays of one shape"):
         train(None, members=2, rule=ParallelTempering(3, schedule="adaptive"))
@@ -278,6 +284,7 @@ def test_a_sampler_stands_for_persistent_training_with_it() -> None:
     assert bits(by_name.model) == bits(by_rule.model)
     assert by_name.config["sampler"]["name"] == "pt"
     # The base is at the marginals of the data.
+    assert by_name.state is not None
     state = by_name.state.rule_state.sampler
     mean = 1 / (1 + np.exp(-np.asarray(state.base_bias)))
     np.testing.assert_allclose(mean, ROWS.mean(axis=0), atol=1e-5)

@@ -88,12 +88,14 @@ def planted(
     _whole("planted", "rows", rows, 1, 10_000_000)
     machine = planted_machine(clusters, visible, strength, seed)
     noise = host_noise(seed, "rows")
-    drawn = [machine.labelled(noise, n) for n in (rows, _OTHER_ROWS, _OTHER_ROWS)]
+    train, valid, test = (machine.labelled(noise, n) for n in (rows, _OTHER_ROWS, _OTHER_ROWS))
     name = f"planted:clusters={clusters},visible={visible},strength={strength:g},seed={seed},rows={rows}"
     return DataSet(
         name,
-        *(found for found, _ in drawn),
-        labels={split: labels for split, (_, labels) in zip(("train", "valid", "test"), drawn, strict=True)},
+        train[0],
+        valid[0],
+        test[0],
+        labels={"train": train[1], "valid": valid[1], "test": test[1]},
         source={"name": name},
         draw=lambda noise, n: machine.labelled(noise, n)[0],
         density=machine.log_probability,
@@ -176,9 +178,9 @@ def planted_machine(
 
     With :math:`\xi_j \in \{-1, 1\}^n` the centres, :math:`W_{ij} = s\, \xi_{ij}` and no visible bias, the code with
     unit ``j`` on alone has the log-weight :math:`c_j + \sum_i \log(1 + e^{W_{ij}})`. The hidden biases make the weight
-    of cluster ``j`` proportional to ``j`` (from 1) and lie half-way between those at which no unit, and two units, would
-    be on. All codes are enumerated, so that the weights of the modes are exact; block Gibbs sampling never crosses
-    between the clusters of a strong machine, while rows say which they are of.
+    of cluster ``j`` proportional to ``j`` (from 1) and lie half-way between those at which no unit, and two units,
+    would be on. All codes are enumerated, so that the weights of the modes are exact; block Gibbs sampling never
+    crosses between the clusters of a strong machine, while rows say which they are of.
 
     **Raises** SettingError for less than 2 or more than 16 clusters, less than 8 visible units or a strength that is
     not positive.
