@@ -29,12 +29,11 @@ from harmonium.samplers.gibbs import Gibbs
 from harmonium.typing import Clamp
 from harmonium.units.base import AbstractUnits
 from tests.contracts.ladders import (
+    TEMPERED,
     Difference,
     WronglySwapped,
     at_their_laws,
-    joint,
     law_of_wrong_swaps,
-    marginal,
     opposite,
 )
 from tests.contracts.model_cases import model_of, table_of, twisted_table
@@ -164,20 +163,7 @@ SAMPLERS: dict[str, SamplerCase] = {
         clamp=_SOME_HELD,
         start=lambda table: _held_evenly(table, _SOME_HELD),
     ),
-    **{
-        f"parallel tempering, {what}": _tempered(*row)
-        for what, row in {
-            "swaps of the wrong sign": ("strong rbm", hm.ParallelTempering(schedule=[0, 0.3, 1]), opposite),
-            "swaps by beta F": ("rbm of spins", hm.ParallelTempering(3, base="uniform"), marginal),
-            "stale swaps": ("three layers", hm.ParallelTempering(3, swaps="random"), joint, True),
-            "swaps by beta F from the data": ("strong rbm", hm.ParallelTempering(2), marginal),
-            "a general machine": (
-                "machine",
-                hm.ParallelTempering(schedule=[0, 0.5, 1], base="uniform"),
-                opposite,
-            ),
-        }.items()
-    },
+    **{f"parallel tempering, {what}": _tempered(*row) for what, row in TEMPERED.items()},
 }
 """Markov kernels of the negative phase."""
 

@@ -132,3 +132,13 @@ def law_of_wrong_swaps(
         ]
         kept, given = (kernels[0].T @ part @ kernels[1] for part in (kept, given))
     return kept.sum(axis=1) + given.sum(axis=0)
+
+
+TEMPERED: dict[str, tuple[Any, ...]] = {
+    "swaps of the wrong sign": ("strong rbm", ParallelTempering(schedule=[0, 0.3, 1]), opposite),
+    "swaps by beta F": ("rbm of spins", ParallelTempering(3, base="uniform"), marginal),
+    "stale swaps": ("three layers", ParallelTempering(3, swaps="random"), joint, True),
+    "swaps by beta F from the data": ("strong rbm", ParallelTempering(2), marginal),
+    "a general machine": ("machine", ParallelTempering(schedule=[0, 0.5, 1], base="uniform"), opposite),
+}
+"""Machine, sampler, and what its twin does wrongly: the difference that it swaps by, and whether that is stale."""
