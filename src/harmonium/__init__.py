@@ -35,6 +35,7 @@ _PUBLIC = {
     "reconstruction_error": "harmonium.evaluate.proxies",
     "raise_likelihood": "harmonium.evaluate.raise_proxy",
     "Estimate": "harmonium.evaluate.estimate",
+    "ParallelTempering": "harmonium.samplers.tempering",
     "sample": "harmonium.samplers.sample",
     "DataSet": "harmonium.data.base",
     "load_data": "harmonium.data.load",
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from harmonium.rules.contrastive import PCD as PCD
     from harmonium.rules.likelihood import ExactGradient as ExactGradient
     from harmonium.samplers.sample import sample as sample
+    from harmonium.samplers.tempering import ParallelTempering as ParallelTempering
     from harmonium.train.ensemble import member_seed as member_seed
     from harmonium.train.fit import fit as fit
     from harmonium.train.fit import resume as resume

@@ -102,3 +102,17 @@ def test_bad_input(harmonium: Command, small_run: Path, tmp_path: Path, line: st
     assert len(said.err.splitlines()) == 1
     assert message in said.err
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_chains_move_by_the_sampler_that_is_named(harmonium: Command, small_run: Path) -> None:
+    tempered = hm.ParallelTempering(rungs=4, schedule=[0, 0.2, 0.5, 1], base="uniform")
+    expected = hm.sample(hm.load_run(small_run).model, 5, steps=20, seed=3, sampler=tempered)
+    line = f"sample {small_run} --n 5 --steps 20 --seed 3 --sampler pt"
+    said = harmonium(f"{line} --set 'schedule=[0, 0.2, 0.5, 1]' --set base=uniform --json")
+    assert said.json["rows"] == expected.tolist()
+    assert said.json["sampler"] == "pt"
+    said = harmonium(f"{line} --set rungs=1")
+    assert said.status == 2
+    assert "at least 2, got 1" in said.err
+    said = harmonium(f"sample {small_run} --sampler cold")
+    assert (said.status, "choose one of gibbs, pt" in said.err) == (2, True)

@@ -46,6 +46,11 @@ def test_a_run_ends_with_its_score_its_folder_and_its_picture(harmonium: Command
         ("--hidden 0 --sampler exact", "4", "exact gradient"),
         ("--hidden 2 --sampler pcd --inference gibbs --chains 16", "4 x 2", "pcd-1 with 16 chains"),
         ("--hidden 2 --sampler cd --inference mean-field --visible spin", "4 x 2", "cd-1"),
+        (
+            "--hidden 2 --sampler pt --set base=uniform --set rungs=3 --inference gibbs",
+            "4 x 2",
+            "pt-1 with 100 chains",
+        ),
     ],
 )
 def test_a_general_machine_is_trained_scored_drawn_and_gone_on_with(

@@ -28,7 +28,15 @@ from harmonium.samplers.base import AbstractSampler
 from harmonium.samplers.gibbs import Gibbs
 from harmonium.typing import Clamp
 from harmonium.units.base import AbstractUnits
-from tests.contracts.model_cases import table_of, twisted_table
+from tests.contracts.ladders import (
+    TEMPERED,
+    Difference,
+    WronglySwapped,
+    at_their_laws,
+    law_of_wrong_swaps,
+    opposite,
+)
+from tests.contracts.model_cases import model_of, table_of, twisted_table
 from tests.contracts.sabotage import (
     AtOnce,
     HalfStepApart,
@@ -70,6 +78,8 @@ class SamplerCase:
     settled: int = 40
     clamp: Clamp | None = None
     start: Law = field(default=lambda table: table.law())
+    extended: Callable[[Any, Any, Table, Any, int], Any] | None = None
+    """Where the target is that of more than the chains: sampler, model, table, state and seed to a state at it."""
 
 
 _HELD: Clamp = (np.array([True, False, False]), None, np.array([False, True]))
@@ -100,6 +110,21 @@ def _blind_sweep(table: Table) -> np.ndarray:
 def _weaker_held(table: Table) -> np.ndarray:
     kernel = twisted_table("machine", weaker(0.8)).sweep_kernel(clamp=_SOME_HELD)
     return _held_evenly(table, _SOME_HELD) @ kernel
+
+
+def _tempered(
+    name: str, sampler: hm.ParallelTempering, difference: Difference, stale: bool = False
+) -> SamplerCase:
+    """Parallel tempering with a twin that swaps wrongly."""
+    return SamplerCase(
+        name,
+        sampler,
+        WronglySwapped(sampler, difference, stale),
+        lambda table: law_of_wrong_swaps(sampler, model_of(name), table, difference, stale=stale),
+        chains=20_000,
+        settled=60,
+        extended=at_their_laws,
+    )
 
 
 SAMPLERS: dict[str, SamplerCase] = {
@@ -138,6 +163,7 @@ SAMPLERS: dict[str, SamplerCase] = {
         clamp=_SOME_HELD,
         start=lambda table: _held_evenly(table, _SOME_HELD),
     ),
+    **{f"parallel tempering, {what}": _tempered(*row) for what, row in TEMPERED.items()},
 }
 """Markov kernels of the negative phase."""
 
@@ -159,6 +185,8 @@ class RuleCase:
     twin: Contrastive
     mistaken: Callable[[np.ndarray, np.ndarray], np.ndarray]
     rows: int = 60_000
+    extended: Callable[[Any, Any, Table, Any, int], Any] | None = None
+    """As in `SamplerCase`."""
 
 
 def _chains_of(rule: Contrastive, sampler: AbstractSampler) -> Contrastive:
@@ -181,6 +209,14 @@ def _weaker_chains(kernel: np.ndarray, law: np.ndarray) -> np.ndarray:
 
 
 _PCD = hm.PCD(chains=60_000)
+_PT = hm.ParallelTempering(3)
+
+
+def _wrongly_swapped_chains(kernel: np.ndarray, law: np.ndarray) -> np.ndarray:
+    table = table_of("strong rbm")
+    moved = law_of_wrong_swaps(_PT, model_of("strong rbm"), table, opposite)
+    return np.broadcast_to(table.marginal(0, moved)[1], kernel.shape)
+
 
 RULES: dict[str, RuleCase] = {
     "pcd": RuleCase(
@@ -188,6 +224,15 @@ RULES: dict[str, RuleCase] = {
     ),
     "cd": RuleCase("strong rbm", hm.CD(1), _after(1), hm.CD(2), _after(2)),
     "cd, three sweeps": RuleCase("strong rbm", hm.CD(3), _after(3), hm.CD(2), _after(2)),
+    "pt": RuleCase(
+        "strong rbm",
+        hm.PCD(chains=60_000, sampler=_PT),
+        _at_target,
+        _chains_of(_PCD, WronglySwapped(_PT, opposite)),
+        _wrongly_swapped_chains,
+        rows=30_000,
+        extended=at_their_laws,
+    ),
 }
 """Training rules."""
 

@@ -60,15 +60,24 @@ def flattened(gradient: Any) -> jax.Array:
 
 
 def gradient_of(
-    rule: Contrastive, model_name: str, seed: int, x: np.ndarray, weight: Any = None, chains: Any = None
+    rule: Contrastive,
+    model_name: str,
+    seed: int,
+    x: np.ndarray,
+    weight: Any = None,
+    chains: Any = None,
+    extended: Any = None,
 ) -> tuple[np.ndarray, Any]:
-    """The rule's gradient in float64 on rows, with given persistent chains."""
+    """The rule's gradient in float64 on rows, with given persistent chains and what belongs to them."""
     with jax.enable_x64(True):
         step = step_of(seed)
         model = model_of(model_name)
         sampler = (
             None if chains is None else rule.sampler.init(step.key, model, tuple(map(jnp.asarray, chains)))
         )
+        if extended is not None:
+            settings = RULES["pt"].rule.sampler
+            sampler = extended(settings, model_of(model_name), table_of(model_name), sampler, seed)
         batch = Batch(x=jnp.asarray(x), weight=None if weight is None else jnp.asarray(weight, jnp.float64))
         gradient, state = program(rule)(model, step, ContrastiveState(sampler, None), batch)
         return np.asarray(gradient), jax.tree.map(np.asarray, state)
@@ -108,7 +117,10 @@ def mean_gradient(name: str, twin: bool) -> np.ndarray:
     for seed in range(KEYS):
         if rule.persistent:
             chains = [layer.astype(np.float64) for layer in table.draw(case.rows, table.law(), seed)]
-            found.append(gradient_of(rule, case.model, seed, states[CASES], chains=chains)[0])
+            gradient, _ = gradient_of(
+                rule, case.model, seed, states[CASES], chains=chains, extended=case.extended
+            )
+            found.append(gradient)
         else:
             found.append(
                 gradient_of(rule, case.model, seed, np.tile(states[CASES], (case.rows // len(CASES), 1)))[0]

@@ -29,8 +29,7 @@ def program(name: str, twin: bool) -> Callable[..., Configuration]:
     case = SAMPLERS[name]
     sampler = case.twin if twin else case.sampler
 
-    def run(noise: Noise, model: Any, particles: Configuration, steps: jax.Array) -> Configuration:
-        state = sampler.init(noise.words, model, particles)
+    def run(noise: Noise, model: Any, state: Any, steps: jax.Array) -> Configuration:
         state = jax.lax.fori_loop(0, steps, lambda i, now: sampler.step(noise.fold(i), model, now)[0], state)
         return state.particles
 
@@ -40,10 +39,17 @@ def program(name: str, twin: bool) -> Callable[..., Configuration]:
 def advanced(
     name: str, particles: Any, seed: int, *, steps: int | None = None, twin: bool = False
 ) -> tuple[np.ndarray, ...]:
-    """Particles after some steps (those of the row, if not told), each with noise of its own."""
+    """Particles after some steps (those of the row, if not told), each with noise of its own.
+
+    What else a state holds is at its target when the number of steps is that of the row.
+    """
     case = SAMPLERS[name]
     noise = Noise.from_key(jax.random.key(seed))
-    ends = program(name, twin)(noise, as_single(model_of(case.model)), particles, steps or case.steps)
+    model = as_single(model_of(case.model))
+    state = case.sampler.init(noise.words, model, tuple(map(jnp.asarray, particles)))
+    if case.extended is not None and steps is None:
+        state = case.extended(case.sampler, model_of(case.model), table_of(case.model), state, seed)
+    ends = program(name, twin)(noise, model, state, steps or case.steps)
     return tuple(np.asarray(layer) for layer in ends)
 
 

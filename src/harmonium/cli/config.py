@@ -111,11 +111,21 @@ def _flat(tables: Mapping[str, Any], path: Path) -> Layer:
     return found
 
 
-def _assignment(text: str) -> tuple[str, Any]:
+def assignment_of(text: str) -> tuple[str, Any]:
+    """The key and the value of ``--set``; nothing is known yet of the key.
+
+    >>> assignment_of("schedule=[0, 0.5, 1]")
+    ('schedule', [0, 0.5, 1])
+    """
     key, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not key:
         raise SettingError(f"--set {text!r} is no assignment; write key=value, such as train.momentum=0.5")
-    return _known(key), _value(value)
+    return key, _value(value)
+
+
+def _assignment(text: str) -> tuple[str, Any]:
+    key, value = assignment_of(text)
+    return _known(key), value
 
 
 def _value(text: str) -> Any:

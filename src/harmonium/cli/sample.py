@@ -18,6 +18,18 @@ def sample(
     steps: Annotated[
         int, typer.Option(metavar="K", help="Sweeps that each chain makes.", show_default=True)
     ] = 1000,
+    sampler: Annotated[
+        str | None,
+        typer.Option(metavar="gibbs|pt", help="How chains move: sweeps (default), or parallel tempering."),
+    ] = None,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="A setting of the sampler, such as rungs=20 or base=uniform. Can be repeated.",
+        ),
+    ] = None,
     clamp: Annotated[
         Path | None,
         typer.Option(
@@ -47,10 +59,12 @@ def sample(
         check_output(out, force)
 
     from harmonium.cli.cache import keep_compiled_programs
+    from harmonium.cli.config import assignment_of
     from harmonium.cli.failure import in_flags
     from harmonium.cli.output import put, put_json, say
     from harmonium.cli.sources import one_model, open_model, shape_for
     from harmonium.data.readers import read_partial_rows
+    from harmonium.samplers.names import build_sampler
     from harmonium.samplers.sample import sample as draw
 
     keep_compiled_programs()
@@ -59,7 +73,11 @@ def sample(
     held = None if clamp is None else read_partial_rows(clamp)
     if n is None:
         n = 64 if held is None or len(held) == 1 else len(held)
-    drawn = draw(model, n, steps=steps, seed=seed, clamp=held)
+    moved = None
+    if sampler is not None or assignments:
+        given = dict(assignment_of(text) for text in assignments or [])
+        moved = build_sampler(sampler or "gibbs", given)
+    drawn = draw(model, n, steps=steps, seed=seed, clamp=held, sampler=moved)
     if opened.doubt:
         say(in_flags(f"not to be trusted: {opened.doubt}"))
     if out is not None:
@@ -70,6 +88,7 @@ def sample(
             "source": str(source),
             "n": n,
             "steps": steps,
+            **({} if sampler is None else {"sampler": sampler}),
             **({} if member is None else {"member": member}),
             "seed": seed,
             "out": None if out is None else str(out),

@@ -50,8 +50,9 @@ def train(
     sampler: Annotated[
         str | None,
         typer.Option(
-            metavar="pcd|cd|exact",
-            help="Negative phase: persistent chains (default), chains that restart from the data, or the exact sum.",
+            metavar="pcd|cd|pt|exact",
+            help="Negative phase: persistent chains (default), chains that restart from the data, parallel tempering "
+            "(--set rungs=20, swaps=, schedule=, base=), or the exact sum.",
             rich_help_panel=_SAMPLER,
         ),
     ] = None,

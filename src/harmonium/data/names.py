@@ -10,6 +10,7 @@ from typing import Any
 
 from harmonium.data.base import DataSet
 from harmonium.data.digits import digits
+from harmonium.data.modes import artificial_modes, planted
 from harmonium.data.synthetic import bars_and_stripes, shifting_bars
 from harmonium.errors import SettingError
 
@@ -63,6 +64,26 @@ _NAMED = (
         ),
         shifting_bars,
     ),
+    NamedData(
+        "artificial-modes",
+        "five noisy random pictures of 28 x 28 of unequal weight; fresh rows from .stream, entropy 78.826 nats",
+        (Parameter("rows", int, "10000", "rows of train; valid has 1000, test the paper's 10000"),),
+        artificial_modes,
+    ),
+    NamedData(
+        "planted",
+        "exact rows of a restricted Boltzmann machine with clusters of known weight; fresh rows from .stream",
+        (
+            Parameter(
+                "clusters", int, "8", "clusters, and hidden units: 2 to 16; weights rise like 1, 2, 3, ..."
+            ),
+            Parameter("visible", int, "64", "visible units"),
+            Parameter("strength", float, "3.0", "size of every weight: how deep the clusters are"),
+            Parameter("seed", int, "0", "of the centres and the rows"),
+            Parameter("rows", int, "10000", "rows of train; valid and test have 1000 each"),
+        ),
+        planted,
+    ),
 )
 _TABLE = {entry.name: entry for entry in _NAMED}
 
@@ -73,7 +94,7 @@ def data_names() -> tuple[str, ...]:
     **Example**
 
     >>> data_names()
-    ('digits', 'bars-and-stripes', 'shifting-bars')
+    ('digits', 'bars-and-stripes', 'shifting-bars', 'artificial-modes', 'planted')
     """
     return tuple(_TABLE)
 
@@ -149,6 +170,7 @@ def nearest(word: str, known: Sequence[str]) -> str:
 
 
 _KIND_WORDS = {bool: "true|false", int: "N", float: "X"}
+_WANTED = {bool: "true or false", int: "a whole number", float: "a number"}
 
 
 def _value(name: str, parameter: Parameter, text: str) -> Any:
@@ -156,7 +178,11 @@ def _value(name: str, parameter: Parameter, text: str) -> Any:
         return text.lower() == "true"
     if parameter.kind is int and re.fullmatch(r"[+-]?[0-9]{1,18}", text):
         return int(text)
-    wanted = "true or false" if parameter.kind is bool else "a whole number"
+    if parameter.kind is float and re.fullmatch(
+        r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,3})?", text.lower()
+    ):
+        return float(text)
+    wanted = _WANTED[parameter.kind]
     raise SettingError(f"{name}: {parameter.name} must be {wanted}, got {text!r}")
 
 

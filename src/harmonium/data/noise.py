@@ -12,7 +12,7 @@ import numpy as np
 
 from harmonium.errors import SettingError
 
-_PURPOSES = {"stream": 1, "binarization": 2}
+_PURPOSES = {"stream": 1, "binarization": 2, "rows": 3, "centres": 4}
 
 
 def host_noise(key: Any, purpose: str) -> np.random.Philox:

@@ -39,3 +39,21 @@ class AbstractRule(eqx.Module):
     @abstractmethod
     def chains(self, state: Any) -> Configuration | None:
         """The persistent chains, rows first; None for a rule that keeps none."""
+
+
+class AbstractAdaptiveRule(AbstractRule):
+    """A rule whose state may also be changed on the host, between the chunks of a run."""
+
+    @property
+    @abstractmethod
+    def adapts(self) -> bool:
+        """Whether there is anything that :meth:`between` does."""
+
+    @property
+    @abstractmethod
+    def changes_shapes(self) -> bool:
+        """Whether :meth:`between` may change the shapes of the state."""
+
+    @abstractmethod
+    def between(self, words: Words, model: AbstractEnergyModel, state: Any) -> Any:
+        """The state with which the run goes on, at absolute multiples of its chunk."""

@@ -16,9 +16,15 @@ from harmonium.inference.clamped import ClampedGibbs, are_coupled, clamped_chain
 from harmonium.inference.names import build_inference
 from harmonium.numerics.random import Noise
 from harmonium.numerics.whole import whole_number
-from harmonium.rules.base import AbstractRule, RuleInfo
+from harmonium.rules.base import AbstractAdaptiveRule, RuleInfo
 from harmonium.rules.centring import check_centring, first_offsets, moved_offsets, weighted_mean
-from harmonium.samplers.base import AbstractSampler, AbstractSamplerState, resting_particles
+from harmonium.samplers.base import (
+    AbstractAdaptiveSampler,
+    AbstractPathSampler,
+    AbstractSampler,
+    AbstractSamplerState,
+    resting_particles,
+)
 from harmonium.samplers.gibbs import Gibbs
 from harmonium.typing import Batch, Configuration, Step, Words
 
@@ -51,7 +57,7 @@ class ContrastiveState(eqx.Module):
     offsets: Configuration | None
 
 
-class Contrastive(AbstractRule):
+class Contrastive(AbstractAdaptiveRule):
     r"""Difference of two expectations of the energy's gradient, one per phase.
 
     The surrogate is :math:`\frac{1}{\sum w}\sum_t w_t F(v_t) - \frac{1}{M}\sum_m F(\tilde v_m)` with chains
@@ -101,6 +107,8 @@ class Contrastive(AbstractRule):
                 0, self.burn_in, lambda i, now: model.sweep(burn_in.at(i), now), particles
             )
             sampler = self.sampler.init(words, model, particles)
+            if isinstance(self.sampler, AbstractPathSampler):
+                sampler = self.sampler.rebased(sampler, model, weighted_mean(batch.x, batch.weight))
         return ContrastiveState(sampler, offsets)
 
     def loss(
@@ -114,6 +122,8 @@ class Contrastive(AbstractRule):
         else:
             start, chain_weight = self._restart(noise, step, frozen, batch), batch.weight
         sampled, info = self.sampler.step(noise, frozen, start)
+        if isinstance(self.sampler, AbstractAdaptiveSampler):
+            sampled = self.sampler.adapt(sampled, info)
         posterior = self.inference.posterior(noise.stream(_INFERENCE_STREAM), model, batch)
         positive = weighted_mean(posterior.energy, batch.weight)
         negative = weighted_mean(model.chain_energy(sampled.particles), chain_weight)
@@ -123,6 +133,19 @@ class Contrastive(AbstractRule):
 
     def _as_computed(self, model: AbstractEnergyModel) -> AbstractEnergyModel:
         return with_short_products(model) if self.precision == "bfloat16" else model
+
+    @property
+    def adapts(self) -> bool:
+        return self.persistent and isinstance(self.sampler, AbstractAdaptiveSampler)
+
+    @property
+    def changes_shapes(self) -> bool:
+        return isinstance(self.sampler, AbstractAdaptiveSampler) and self.sampler.changes_shapes
+
+    def between(self, words: Words, model: AbstractEnergyModel, state: ContrastiveState) -> ContrastiveState:
+        if not isinstance(self.sampler, AbstractAdaptiveSampler) or state.sampler is None:
+            return state
+        return ContrastiveState(self.sampler.between(words, model, state.sampler), state.offsets)
 
     def offsets(self, state: ContrastiveState) -> Configuration | None:
         return state.offsets
@@ -176,9 +199,10 @@ def CD(
 
 
 def PCD(
-    steps: SupportsIndex = 1,
+    steps: SupportsIndex | None = None,
     chains: SupportsIndex = 100,
     *,
+    sampler: AbstractSampler | None = None,
     inference: str | AbstractInference = "exact",
     inference_sweeps: SupportsIndex | None = None,
     centred: bool = True,
@@ -188,8 +212,9 @@ def PCD(
 ) -> Contrastive:
     """Persistent contrastive divergence, also stochastic maximum likelihood (chapter, algorithm SML).
 
-    ``chains`` are the model's own and independent of the batch size; each update moves them ``steps`` sweeps. The
-    step size must stay small enough for them to follow the model.
+    ``chains`` are the model's own and independent of the batch size; each update moves them ``steps`` sweeps (1 unless
+    given). The step size must stay small enough for them to follow the model. ``sampler`` moves them instead, one step
+    at every update, such as ``hm.ParallelTempering(rungs=10)``, which has ``steps`` of its own.
 
     ``inference`` is the positive phase: "exact" (hidden units summed out), or, for hidden units that are coupled to
     each other and too many to enumerate, "mean-field" or "gibbs", with ``inference_sweeps`` of their own.
@@ -198,8 +223,12 @@ def PCD(
     >>> PCD(steps=1, chains=256).chains_count
     256
     """
+    if sampler is not None and steps is not None:
+        raise SettingError(
+            f"steps={steps} belongs to Gibbs sampling; give them to the {type(sampler).__name__} instead"
+        )
     return Contrastive(
-        Gibbs(steps),
+        Gibbs(1 if steps is None else steps) if sampler is None else sampler,
         build_inference(inference, inference_sweeps),
         persistent=True,
         chains_count=chains,

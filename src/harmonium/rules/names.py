@@ -11,16 +11,28 @@ from harmonium.inference.names import describe_inference
 from harmonium.rules.base import AbstractRule
 from harmonium.rules.contrastive import CD, PCD, Contrastive
 from harmonium.rules.likelihood import ExactGradient
-from harmonium.samplers.gibbs import Gibbs
+from harmonium.samplers.names import SETTINGS, build_sampler, describe_sampler
+
+
+def _with_sampler(name: str) -> Callable[..., AbstractRule]:
+    """PCD with the sampler called ``name``, whose settings stand among those of the rule."""
+
+    def build(**settings: Any) -> AbstractRule:
+        own = {key: settings.pop(key) for key in SETTINGS[name] if key in settings}
+        return PCD(sampler=build_sampler(name, own), **settings)
+
+    return build
+
 
 RULES: Mapping[str, Callable[..., AbstractRule]] = MappingProxyType(
-    {"pcd": PCD, "cd": CD, "exact": ExactGradient}
+    {"pcd": PCD, "cd": CD, "pt": _with_sampler("pt"), "exact": ExactGradient}
 )
 
 _NOT_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "pcd": (),
         "cd": ("chains", "burn_in"),
+        "pt": (),
         "exact": ("steps", "chains", "burn_in", "inference", "inference_sweeps", "precision"),
     }
 )
@@ -32,14 +44,20 @@ def build_rule(name: str, settings: Mapping[str, Any]) -> AbstractRule:
     if name not in RULES:
         raise SettingError(f"no sampler is called {name!r}; choose one of {', '.join(RULES)}")
     given = {key: value for key, value in settings.items() if value is not None}
-    for key in _NOT_OF[name]:
-        if key in given:
-            owners = [other for other in RULES if key not in _NOT_OF[other]]
+    for key in given:
+        owners = [other for other in RULES if _takes(other, key)]
+        if name not in owners:
             raise SettingError(
                 f"{key}={given[key]} is a setting of {' and '.join(owners)}, which {name} does not have; leave it out, "
-                "or use sampler='pcd' (--sampler)"
+                f"or use sampler={owners[0]!r} (--sampler)"
             )
     return RULES[name](**given)
+
+
+def _takes(name: str, key: str) -> bool:
+    """Whether a rule has a setting: one of its own, or of the sampler it is called by."""
+    samplers = [sampler for sampler, own in SETTINGS.items() if key in own and key not in SETTINGS["gibbs"]]
+    return key not in _NOT_OF[name] and (not samplers or name in samplers)
 
 
 def describe_rule(rule: AbstractRule) -> dict[str, Any] | None:
@@ -47,18 +65,19 @@ def describe_rule(rule: AbstractRule) -> dict[str, Any] | None:
     if isinstance(rule, ExactGradient):
         described = {"name": "exact", "centred": rule.centred, "offset_rate": rule.offset_rate}
         return described if rule == build_rule("exact", described | {"name": None}) else None
-    if (
-        not isinstance(rule, Contrastive)
-        or not isinstance(rule.sampler, Gibbs)
-        or rule.sampler.clamp is not None
-    ):
+    if not isinstance(rule, Contrastive):
         return None
-    inference = describe_inference(rule.inference)
-    if inference is None:
+    inference, sampler = describe_inference(rule.inference), describe_sampler(rule.sampler)
+    if inference is None or sampler is None:
+        return None
+    name, settings = sampler
+    if name == "gibbs":
+        name = "pcd" if rule.persistent else "cd"
+    elif not rule.persistent:
         return None
     described: dict[str, Any] = {
-        "name": "pcd" if rule.persistent else "cd",
-        "steps": rule.sampler.steps,
+        "name": name,
+        **settings,
         **inference,
         "centred": rule.centred,
         "offset_rate": rule.offset_rate,

@@ -1,6 +1,6 @@
 """What a sampler must be able to do, and where its chains start."""
 
-from __future__ import annotations
+# Annotations are evaluated here: equinox does not see an abstract attribute in the text of one.
 
 from abc import abstractmethod
 from typing import Any, ClassVar
@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.numerics.random import Noise
@@ -42,6 +43,35 @@ class AbstractSampler(eqx.Module):
 
         ``noise`` is this step's own: any draw of its streams 0 to 99 may be used (rules use the upper ones).
         """
+
+
+class AbstractAdaptiveSampler(AbstractSampler):
+    """A sampler that also learns, apart from its kernel: schedules, weights, rungs.
+
+    A step stays a fixed kernel: what it may change is called by whoever trains, and by nobody who proves, evaluates, or
+    samples after the burn-in. What is learned lies in the state, so that a resumed run goes on learning where it was.
+    """
+
+    @property
+    @abstractmethod
+    def changes_shapes(self) -> bool:
+        """Whether :meth:`between` may change the shapes of a state, such as by another rung."""
+
+    @abstractmethod
+    def adapt(self, state: Any, info: SamplerInfo) -> Any:
+        """The state after a step, having learned from its info: pure, and of the same shapes."""
+
+    @abstractmethod
+    def between(self, words: Words, model: AbstractEnergyModel, state: Any) -> Any:
+        """The state with which chains go on, on the host, at absolute multiples of a run's chunk."""
+
+
+class AbstractPathSampler(AbstractSampler):
+    """A sampler that walks between its model and a base, which had best be at the marginals of the data."""
+
+    @abstractmethod
+    def rebased(self, state: Any, model: AbstractEnergyModel, mean: Float[Array, " visible"]) -> Any:
+        """The state with the same chains, whose base has the visible units at these means."""
 
 
 def resting_particles(noise: Noise, model: AbstractEnergyModel, chains: int) -> Configuration:

@@ -16,11 +16,18 @@ from harmonium.numerics.compile import compile_function
 from harmonium.numerics.precision import as_single
 from harmonium.numerics.random import Noise, key_words, seed_key
 from harmonium.numerics.whole import seed_number, whole_number
-from harmonium.samplers.base import AbstractSampler, resting_particles
+from harmonium.samplers.base import (
+    AbstractAdaptiveSampler,
+    AbstractPathSampler,
+    AbstractSampler,
+    resting_particles,
+)
 from harmonium.samplers.gibbs import Gibbs
-from harmonium.typing import Words
+from harmonium.typing import Configuration, Words
 
 _START_STREAM = 1
+_PILOT_STREAM = 3
+_PILOT_SWEEPS = 100
 _MOST_STEPS = 1 << 31
 
 
@@ -126,5 +133,29 @@ def _draw(
         # Hidden layers must know of the held values before the first sweep draws the free ones from them.
         particles = model.sweep(noise.stream(_START_STREAM + 1), particles, clamp=(True, *free))
     state = sampler.init(words, model, particles)
-    state = jax.lax.fori_loop(0, steps, lambda i, now: sampler.step(noise.fold(i), model, now)[0], state)
+    if isinstance(sampler, AbstractPathSampler):
+        mean = _pilot_mean(noise.stream(_PILOT_STREAM), model, particles)
+        state = sampler.rebased(state, model, mean)
+
+    done = 0
+    if isinstance(sampler, AbstractAdaptiveSampler):
+        learner = sampler
+        # What learns does so in the first half: the kernel of the second half is fixed.
+        done = steps // 2
+        state = jax.lax.fori_loop(
+            0, done, lambda i, now: learner.adapt(*learner.step(noise.fold(i), model, now)), state
+        )
+    state = jax.lax.fori_loop(done, steps, lambda i, now: sampler.step(noise.fold(i), model, now)[0], state)
     return state.particles[0]
+
+
+def _pilot_mean(noise: Noise, model: AbstractEnergyModel, particles: Configuration) -> Float[Array, " n"]:
+    """Means of the visible units over chains and over the later half of a pilot's sweeps."""
+
+    def sweep(index: Array, now: tuple[Configuration, Array]) -> tuple[Configuration, Array]:
+        particles = model.sweep(noise.at(index), now[0])
+        return particles, now[1] + (index >= _PILOT_SWEEPS // 2) * jnp.mean(particles[0], axis=0)
+
+    nothing = jnp.zeros(particles[0].shape[1:], particles[0].dtype)
+    _, total = jax.lax.fori_loop(0, _PILOT_SWEEPS, sweep, (particles, nothing))
+    return total / (_PILOT_SWEEPS - _PILOT_SWEEPS // 2)

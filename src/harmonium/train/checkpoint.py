@@ -59,13 +59,18 @@ def save_tree(
     return write_tensors(path, tensors, document, overwrite, fault=fault)
 
 
-def load_tree(path: str | os.PathLike[str], like: Tree) -> tuple[Tree, dict[str, Any]]:
+def load_tree(
+    path: str | os.PathLike[str], like: Tree, *, resized: str | None = None
+) -> tuple[Tree, dict[str, Any]]:
     """Returns the tree of ``save_tree`` in the structure of ``like``, and its metadata.
 
     The leaves of ``like`` only give names, shapes and dtypes, so that ``jax.ShapeDtypeStruct`` (from
     ``jax.eval_shape``) serves as well as arrays. Arrays come back as numpy arrays of exactly the dtype written, also
     float64 where jax is set to 32 bits: putting them on a device is the caller's decision. Keys come back as typed
     jax keys, Python numbers as Python numbers.
+
+    Leaves whose names begin with ``resized`` may have another length on any axis, but not another number of axes: a run
+    may have let them grow.
 
     Raises FileError naming the first leaf that is missing, superfluous, or of another shape or dtype, and whatever
     ``read_tensors`` raises.
@@ -84,7 +89,8 @@ def load_tree(path: str | os.PathLike[str], like: Tree) -> tuple[Tree, dict[str,
         if name in keys:
             found = jax.random.wrap_key_data(found, impl=keys[name])
         shape, dtype = _form(leaf)
-        if tuple(found.shape) != shape:
+        free = resized is not None and name.startswith(resized) and found.ndim == len(shape)
+        if tuple(found.shape) != shape and not free:
             raise _mismatch(path, f"{name!r} has the shape {tuple(found.shape)} instead of {shape}")
         if found.dtype != dtype:
             raise _mismatch(path, f"{name!r} has the dtype {found.dtype} instead of {dtype}")
@@ -150,8 +156,8 @@ class Checkpoints:
                 self.path(known).unlink(missing_ok=True)
         return path
 
-    def latest(self, like: Any) -> Checkpoint | None:
-        """Returns the newest checkpoint that can be trusted, or None when there are none.
+    def latest(self, like: Any, *, resized: str | None = None) -> Checkpoint | None:
+        """Returns the newest checkpoint that can be trusted, or None when there are none; ``resized`` as `load_tree`.
 
         A damaged one is skipped with a HarmoniumWarning. Raises FileError when all are damaged, when one is of a newer
         format, or when it does not fit ``like``: the run would then silently go back in time.
@@ -160,7 +166,7 @@ class Checkpoints:
         for index in reversed(self.indices()):
             path = self.path(index)
             try:
-                tree, metadata = load_tree(path, like)
+                tree, metadata = load_tree(path, like, resized=resized)
             except DamagedFileError as error:
                 damaged.append(index)
                 warnings.warn(f"skipped a checkpoint: {error}", HarmoniumWarning, stacklevel=2)

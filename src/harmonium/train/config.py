@@ -70,6 +70,10 @@ class SamplerConfig(_Section):
     precision: str | None = None
     inference: str | None = None
     inference_sweeps: Count | None = None
+    rungs: Count | None = None
+    swaps: str | None = None
+    schedule: str | list[float] | None = None
+    base: str | None = None
 
 
 class TrainConfig(_Section):

@@ -18,6 +18,8 @@ from harmonium.energy.ensemble import Ensemble
 from harmonium.errors import FileError
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.precision import as_single
+from harmonium.numerics.random import BEYOND_UPDATES, key_words
+from harmonium.rules.base import AbstractAdaptiveRule, AbstractRule
 from harmonium.train.checkpoint import Checkpoints
 from harmonium.train.ensemble import CURE, chosen, reason_of, run_members, stopped_members
 from harmonium.train.folder import RunFolder
@@ -38,6 +40,7 @@ Ticker = Callable[[int, int], None]
 Folder = TypeVar("Folder", RunFolder, None, RunFolder | None)
 
 _MOST_HALVINGS = 30
+_BETWEEN_TAG = BEYOND_UPDATES | 0xBE7
 
 
 class Drive:
@@ -155,6 +158,8 @@ class Drive:
             # Told at once: where a member was stopped stands in the record alone.
             after = kept
             record, _ = self._record(after, self.setup.monitor.health(after))
+        if done % chunk == 0:
+            after = between_chunks(self.setup.trainer.rule, after)
         report = None if record is None else self._report(record)
         # Only now, when all lines up to it are in the logs: an interrupt in the middle of the report must save the
         # state of before, or the resumed run would lack the line.
@@ -242,6 +247,18 @@ class Drive:
     def _tell(self, record: dict[str, Any], timing: dict[str, Any]) -> None:
         if self.reporter is not None:
             self.reporter({**record, "horizon": int(self.state.horizon)}, timing)
+
+
+def between_chunks(rule: AbstractRule, state: TrainState) -> TrainState:
+    """The state after what the rule does on the host between chunks: a function of the state alone.
+
+    For members of an ensemble, whose arrays have one shape, nothing is done.
+    """
+    if not isinstance(rule, AbstractAdaptiveRule) or not rule.adapts or state.key.ndim:
+        return state
+    key = jax.random.fold_in(jax.random.fold_in(state.key, _BETWEEN_TAG), state.index)
+    changed = rule.between(key_words(key), state.model, state.rule_state)
+    return eqx.tree_at(lambda tree: tree.rule_state, state, changed)
 
 
 def _holds(folder: RunFolder, model: Any, about: dict[str, Any]) -> bool:

@@ -20,9 +20,10 @@ from harmonium.energy.names import describe_model
 from harmonium.errors import HarmoniumWarning, SettingError
 from harmonium.numerics.precision import as_single
 from harmonium.numerics.whole import whole_number
-from harmonium.rules.base import AbstractRule
+from harmonium.rules.base import AbstractAdaptiveRule, AbstractRule
 from harmonium.rules.contrastive import PCD
 from harmonium.rules.names import describe_rule
+from harmonium.samplers.base import AbstractSampler
 from harmonium.train import rebuild
 from harmonium.train.config import RunConfig, read_settings
 from harmonium.train.drive import Drive, Reporter, Ticker, released
@@ -37,7 +38,7 @@ from harmonium.train.storage import DamagedFileError
 def fit(
     model: AbstractEnergyModel | Ensemble,
     data: Any,
-    rule: AbstractRule | None = None,
+    rule: AbstractRule | AbstractSampler | None = None,
     *,
     epochs: SupportsIndex | None = None,
     updates: SupportsIndex | None = None,
@@ -63,6 +64,7 @@ def fit(
     - ``model``: the model to start from; it is not changed. Training computes in float32.
     - ``data``: a `DataSet`, an array of rows, a sparse matrix, a data frame, a data name or a path.
     - ``rule``: how to train, such as ``hm.PCD(steps=1, chains=256)`` (the default is ``hm.PCD()``) or ``hm.CD(1)``.
+      A sampler such as ``hm.ParallelTempering(rungs=10)`` stands for ``hm.PCD(sampler=...)``, with 100 chains.
     - ``epochs`` or ``updates``: how long; neither means 10 000 updates.
     - ``batch_size``: rows per update; the last batch of an epoch is short if it must be, and a batch larger than the
       data is the whole data. Chains are independent of it.
@@ -94,7 +96,8 @@ def fit(
     >>> run.history[-1]["index"]
     100
     """
-    rule = PCD() if rule is None else rule
+    if rule is None or isinstance(rule, AbstractSampler):
+        rule = PCD(sampler=rule)
     if not isinstance(rule, AbstractRule):
         raise SettingError(f"a rule such as hm.PCD() is needed, got {rule!r}")
     if isinstance(model, Ensemble):
@@ -186,7 +189,7 @@ def resume(
             config.train,
             rebuild.optimizer(config) if optimizer is None else optimizer,
         )
-        found = folder.checkpoints.latest(setup.state)
+        found = folder.checkpoints.latest(setup.state, resized=_resized(setup))
         if found is None:
             raise rebuild.never_began(path)
         if found.damaged and further is not None:
@@ -324,6 +327,12 @@ def _shaped_like(model: AbstractEnergyModel | Ensemble, config: RunConfig) -> Ab
     """What a run's state has the form of; its numbers come from a checkpoint."""
     count = config.train.members or 1
     return model if count == 1 or isinstance(model, Ensemble) else Ensemble.of([model] * count)
+
+
+def _resized(setup: Setup) -> str | None:
+    """The part of a state whose shapes a run may have changed since it began."""
+    rule = setup.trainer.rule
+    return "tree.rule_state" if isinstance(rule, AbstractAdaptiveRule) and rule.changes_shapes else None
 
 
 def _on_device(like: Any, leaf: Any) -> Any:

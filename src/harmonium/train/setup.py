@@ -23,7 +23,7 @@ from harmonium.evaluate.likelihood import visible_rows
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.precision import as_single
 from harmonium.numerics.random import BEYOND_UPDATES, key_words, seed_key
-from harmonium.rules.base import AbstractRule
+from harmonium.rules.base import AbstractAdaptiveRule, AbstractRule
 from harmonium.train.config import TrainConfig
 from harmonium.train.ensemble import Orders, first_member_states, member_seed
 from harmonium.train.ensemble_monitor import EnsembleMonitor
@@ -77,6 +77,11 @@ def prepare(
     Raises `DataError` for rows that the visible units cannot take and `SettingError` for settings out of range.
     """
     ensemble = model if isinstance(model, Ensemble) else None
+    if ensemble is not None and isinstance(rule, AbstractAdaptiveRule) and rule.changes_shapes:
+        raise SettingError(
+            "members of an ensemble have arrays of one shape, which this rule changes as it goes; take a schedule that "
+            "adds no rungs, such as schedule='learned'"
+        )
     model = model.member(0) if isinstance(model, Ensemble) else model
     units = model.units[model.observed[0]]
     stochastic = data.binarization == "stochastic"
