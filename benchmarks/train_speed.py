@@ -76,10 +76,11 @@ def bare_contestant(rows: np.ndarray, hidden: int, batch: int, updates: int) -> 
 def measure(visible: int, hidden: int, batch: int, rounds: int) -> None:
     """One table: all ways of making the same number of updates of one size."""
     rows = (np.random.default_rng(0).random((ROWS, visible)) < 0.3).astype(np.uint8)
-    # Runs of about two seconds each, in whole epochs.
+    # Runs of about two seconds each and of three hundred updates at least, in whole epochs: what a run does once, such
+    # as burning its chains in, is as much as twenty updates.
     per_epoch = ROWS // batch
     seconds = max(1.5e-5, 6e-11 * visible * hidden * batch)
-    updates = per_epoch * max(1, round(2 / seconds / per_epoch))
+    updates = per_epoch * max(-(-300 // per_epoch), round(2 / seconds / per_epoch))
     slow = max(20, updates // 16)
     model = hm.RBM(visible, hidden, seed=0)
 
