@@ -47,9 +47,10 @@ def build_rule(name: str, settings: Mapping[str, Any]) -> AbstractRule:
     for key in given:
         owners = [other for other in RULES if _takes(other, key)]
         if name not in owners:
+            whose = " and ".join(part for part in (", ".join(owners[:-1]), owners[-1]) if part)
             raise SettingError(
-                f"{key}={given[key]} is a setting of {' and '.join(owners)}, which {name} does not have; leave it out, "
-                f"or use sampler={owners[0]!r} (--sampler)"
+                f"{key}={given[key]} is a setting of {whose}, which {name} does not have; leave it out, or use "
+                f"sampler={owners[0]!r} (--sampler)"
             )
     return RULES[name](**given)
 
