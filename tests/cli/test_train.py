@@ -234,11 +234,17 @@ def test_a_model_worse_than_coin_flips_is_not_to_be_trusted(
             "--data rows.npy --sampler exact --steps 3",
             "--steps 3 is a setting of pcd, cd and pt, which exact does",
         ),
-        ("--data rows.npy --sampler exact --inference gibbs", "--inference gibbs is a setting of pcd, cd and pt"),
+        (
+            "--data rows.npy --sampler exact --inference gibbs",
+            "--inference gibbs is a setting of pcd, cd and pt",
+        ),
         ("--data rows.npy --hidden 2000000000", "choose fewer hidden units"),
         ("--data rows.npy --visible gauss", "no kind of unit is called 'gauss'"),
         ("--data rows.npy --sampler pdc", "no sampler is called 'pdc'"),
-        ("--data rows.npy --sampler cd --chains 4", "--chains 4 is a setting of pcd and pt, which cd does not have"),
+        (
+            "--data rows.npy --sampler cd --chains 4",
+            "--chains 4 is a setting of pcd and pt, which cd does not have",
+        ),
         ("--data rows.npy --sampler cd --chains 4", "leave it out, or use --sampler pcd\n"),
         ("--data rows.npy --sampler cd --set burn_in=4", "--set sampler.burn_in=4 is a setting of pcd"),
         (
