@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -15,6 +15,8 @@ from harmonium.errors import SettingError
 from harmonium.numerics.random import Noise
 from harmonium.typing import Clamp, Configuration, Layers
 from harmonium.units.base import AbstractLinearUnits, AbstractUnits
+
+Model = TypeVar("Model", bound="AbstractEnergyModel")
 
 
 class AbstractEnergyModel(eqx.Module):
@@ -121,6 +123,18 @@ def as_layers(model: AbstractEnergyModel, configuration: Layers) -> Configuratio
             "go together; pass as many rows in each layer"
         ) from None
     return layers
+
+
+def with_shifted_biases(model: Model, offsets: Configuration, sign: int) -> Model:
+    """Move a model of couplings in pairs between coordinates: out of centred ones with ``sign`` -1, into them with 1.
+
+    ``-(x-m)'W(y-n) - b'x`` is ``-x'Wy - (b - Wn)'x`` up to a constant, and the same for units of one population.
+    """
+    biases = []
+    for index, units in enumerate(model.units):
+        shift = model.field(index, offsets) - units.natural()
+        biases.append(units.bias + sign * shift)
+    return eqx.tree_at(lambda tree: [units.bias for units in tree.units], model, biases)
 
 
 def check_two_valued(model: AbstractEnergyModel, what: str) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, Num
 from numpy.typing import ArrayLike
 
-from harmonium.energy.base import AbstractEnergyModel, as_layers, check_two_valued
+from harmonium.energy.base import AbstractEnergyModel, as_layers, check_two_valued, with_shifted_biases
 from harmonium.energy.couplings.graph import Graph
 from harmonium.energy.couplings.pairs import Pairs
 from harmonium.energy.cumulant import Split
@@ -223,18 +223,10 @@ class BoltzmannMachine(AbstractEnergyModel):
         return Split(tuple(unit for group in groups[1:] for unit in group), groups[0] if groups else ())
 
     def from_centred(self, offsets: Configuration) -> Self:
-        return self._with_shifted_biases(offsets, -1)
+        return with_shifted_biases(self, offsets, -1)
 
     def to_centred(self, offsets: Configuration) -> Self:
-        return self._with_shifted_biases(offsets, 1)
-
-    def _with_shifted_biases(self, offsets: Configuration, sign: int) -> Self:
-        """Move between coordinates: ``-(x-m)'C(x-m)/2 - b'x`` is ``-x'Cx/2 - (b - Cm)'x`` up to a constant."""
-        biases = []
-        for index, units in enumerate(self.units):
-            shift = self.field(index, offsets) - units.natural()
-            biases.append(units.bias + sign * shift)
-        return eqx.tree_at(lambda model: [units.bias for units in model.units], self, biases)
+        return with_shifted_biases(self, offsets, 1)
 
     @property
     def _edges(self) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from harmonium.energy.base import as_layer, as_layers, check_two_valued
+from harmonium.energy.base import as_layer, as_layers, check_two_valued, with_shifted_biases
 from harmonium.energy.bipartite import AbstractBipartite
 from harmonium.energy.couplings.dense import Dense
 from harmonium.energy.cumulant import Split
@@ -103,15 +103,7 @@ class AbstractLayered(AbstractBipartite):
         return Split(*sorted(sides, key=len))
 
     def from_centred(self, offsets: Configuration) -> Self:
-        return self._with_shifted_biases(offsets, -1)
+        return with_shifted_biases(self, offsets, -1)
 
     def to_centred(self, offsets: Configuration) -> Self:
-        return self._with_shifted_biases(offsets, 1)
-
-    def _with_shifted_biases(self, offsets: Configuration, sign: int) -> Self:
-        """Move between coordinates: ``-(x-m)'W(y-n) - b'x`` is ``-x'Wy - (b - Wn)'x`` up to a constant."""
-        biases = []
-        for index, units in enumerate(self.units):
-            shift = self.field(index, offsets) - units.natural()
-            biases.append(units.bias + sign * shift)
-        return eqx.tree_at(lambda model: [units.bias for units in model.units], self, biases)
+        return with_shifted_biases(self, offsets, 1)
