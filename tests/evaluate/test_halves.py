@@ -24,7 +24,7 @@ from tests.contracts.machines import wave_layers, wave_machine, wave_rbm
 
 def plain(model: AbstractEnergyModel) -> float:
     with jax.enable_x64(True):
-        return float(exact._log_partition_program()(as_double(model), plan_enumeration(model).side))
+        return float(exact.log_partition_program()(as_double(model), plan_enumeration(model).side))
 
 
 def fast(model: AbstractEnergyModel) -> float:

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Num
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.ensemble import Ensemble
 from harmonium.evaluate.estimate import Estimate
-from harmonium.evaluate.exact import _sum_states, exact_log_partition, plan_enumeration
+from harmonium.evaluate.exact import exact_log_partition, plan_enumeration, sum_states
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.precision import as_double, in_double_precision
 
@@ -131,7 +131,7 @@ def _minus_free_energies(stacked: AbstractEnergyModel, rows: np.ndarray) -> np.n
 @cache
 def _partitions_program():
     def program(stacked: Any, side: Any) -> Float[Array, " members"]:
-        return jax.lax.map(lambda member: _sum_states(member, side), stacked)
+        return jax.lax.map(lambda member: sum_states(member, side), stacked)
 
     return compile_function(program, static_argnums=1)
 

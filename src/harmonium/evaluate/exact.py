@@ -126,7 +126,7 @@ def marginal_energies(model: AbstractBipartite, side: int, layers: tuple[np.ndar
 def _log_partition(model: AbstractEnergyModel, plan: EnumerationPlan) -> float:
     if plan.by_halves:
         return log_partition_by_halves(model)
-    return float(_log_partition_program()(model, plan.side))
+    return float(log_partition_program()(model, plan.side))
 
 
 @in_double_precision
@@ -140,8 +140,9 @@ def _marginal_energy(model: AbstractBipartite, side: int, layers: tuple[np.ndarr
 
 
 @cache
-def _log_partition_program():
-    return compile_function(_sum_states, static_argnames=("side",))
+def log_partition_program():
+    """`sum_states`, compiled: the plain sum, whichever way the plan takes."""
+    return compile_function(sum_states, static_argnames=("side",))
 
 
 @cache
@@ -154,7 +155,8 @@ def _marginal_program():
     return compile_function(lambda model, side, layers: model.marginal_energy(side, layers), static_argnums=1)
 
 
-def _sum_states(model: AbstractEnergyModel, side: int | None) -> Float[Array, ""]:
+def sum_states(model: AbstractEnergyModel, side: int | None) -> Float[Array, ""]:
+    """Log-sum-exp over the states of a side, or, of a model without sides, over all, in the model's own precision."""
     if side is None or not isinstance(model, AbstractBipartite):
         return log_partition_of(model)
     layers = [model.units[index] for index in model.sides[side]]
