@@ -36,6 +36,8 @@ _PUBLIC = {
     "raise_likelihood": "harmonium.evaluate.raise_proxy",
     "Estimate": "harmonium.evaluate.estimate",
     "ParallelTempering": "harmonium.samplers.tempering",
+    "diagnose": "harmonium.samplers.diagnostics",
+    "mode_jumps": "harmonium.samplers.jumps",
     "sample": "harmonium.samplers.sample",
     "DataSet": "harmonium.data.base",
     "load_data": "harmonium.data.load",
@@ -66,6 +68,8 @@ if TYPE_CHECKING:
     from harmonium.rules.contrastive import CD as CD
     from harmonium.rules.contrastive import PCD as PCD
     from harmonium.rules.likelihood import ExactGradient as ExactGradient
+    from harmonium.samplers.diagnostics import diagnose as diagnose
+    from harmonium.samplers.jumps import mode_jumps as mode_jumps
     from harmonium.samplers.sample import sample as sample
     from harmonium.samplers.tempering import ParallelTempering as ParallelTempering
     from harmonium.train.ensemble import member_seed as member_seed
