@@ -125,9 +125,9 @@ def effective_sample_size(chains: Any, ranked: bool = True) -> Any:
     .. math:: \tau = 1 + 2 \sum_{t \ge 1} \rho_t, \quad \rho_t = 1 - \frac{W - \bar\gamma_t}{\widehat{\mathrm{var}}}
 
     where :math:`\bar\gamma_t` is the mean autocovariance of the half-chains at lag ``t`` and the variance is that of
-    all of them together, so that chains that disagree are worth little. Sums of neighbouring lags are added while positive,
-    each at most the one before. ``ranked`` is the effective size of the bulk, of normal quantiles of ranks; without, it
-    is that of the mean. Never more than :math:`N \log_{10} N`.
+    all of them together, so that chains that disagree are worth little. Sums of neighbouring lags are added while
+    positive, each at most the one before. ``ranked`` is the effective size of the bulk, of normal quantiles of ranks;
+    without, it is that of the mean. Never more than :math:`N \log_{10} N`.
 
     **Returns** a float for one quantity, else an array; NaN where nothing varies. **Raises** `DataError` as `diagnose`.
 
@@ -149,8 +149,8 @@ def autocorrelation_time(chains: Any) -> Any:
     r"""Integrated autocorrelation time of the mean, in draws: :math:`\tau = 1 + 2 \sum_t \rho_t`.
 
     The variance of a mean over ``N`` draws is :math:`\tau` times that over independent ones; it is the draws of all
-    half-chains over `effective_sample_size` without ranks. Only runs of many times :math:`\tau` can measure it. **Returns** and
-    **Raises** as there. (Another convention has half of it.)
+    half-chains over `effective_sample_size` without ranks. Only runs of many times :math:`\tau` can measure it.
+    **Returns** and **Raises** as there. (Another convention has half of it.)
 
     >>> import numpy as np
     >>> pairs = np.repeat(np.random.default_rng(0).normal(size=(4, 500)), 2, axis=1)
@@ -301,8 +301,8 @@ def _time(halves: Float[np.ndarray, "halves draws"]) -> float:
     if np.ptp(halves) == 0:
         return math.nan
     length = next_fast_len(2 * draws, real=True)
-    spectrum = np.abs(rfft(halves - halves.mean(axis=1, keepdims=True), length, axis=1)) ** 2
-    covariance = irfft(spectrum.mean(axis=0), length)[:draws] / draws
+    spectrum = np.abs(np.asarray(rfft(halves - halves.mean(axis=1, keepdims=True), length, axis=1))) ** 2
+    covariance = np.asarray(irfft(spectrum.mean(axis=0), length))[:draws] / draws
     within = covariance[0] * draws / (draws - 1)
     variance = covariance[0] + np.var(halves.mean(axis=1), ddof=1)
     correlation = 1 - (within - covariance) / variance
