@@ -36,6 +36,8 @@ _PUBLIC = {
     "raise_likelihood": "harmonium.evaluate.raise_proxy",
     "Estimate": "harmonium.evaluate.estimate",
     "ParallelTempering": "harmonium.samplers.tempering",
+    "CAST": "harmonium.samplers.cast",
+    "TemperedTransitions": "harmonium.samplers.transitions",
     "sample": "harmonium.samplers.sample",
     "DataSet": "harmonium.data.base",
     "load_data": "harmonium.data.load",
@@ -66,8 +68,10 @@ if TYPE_CHECKING:
     from harmonium.rules.contrastive import CD as CD
     from harmonium.rules.contrastive import PCD as PCD
     from harmonium.rules.likelihood import ExactGradient as ExactGradient
+    from harmonium.samplers.cast import CAST as CAST
     from harmonium.samplers.sample import sample as sample
     from harmonium.samplers.tempering import ParallelTempering as ParallelTempering
+    from harmonium.samplers.transitions import TemperedTransitions as TemperedTransitions
     from harmonium.train.ensemble import member_seed as member_seed
     from harmonium.train.fit import fit as fit
     from harmonium.train.fit import resume as resume

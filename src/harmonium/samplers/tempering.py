@@ -267,7 +267,6 @@ class ParallelTempering(AbstractAdaptiveSampler, AbstractPathSampler):
         )
 
     def unit_updates(self, model: AbstractEnergyModel, state: TemperingState) -> int:
-        """Units that one step draws, those of every replica counted."""
         return unit_updates(model, state.holder.size, self.steps)
 
 

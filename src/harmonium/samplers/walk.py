@@ -50,7 +50,9 @@ def rungs_of(rungs: SupportsIndex | None, schedule: str | tuple[float, ...], def
     return default if isinstance(schedule, str) else max(len(schedule), 2)
 
 
-def check_schedule(schedule: str | tuple[float, ...], rungs: int, names: tuple[str, ...]) -> None:
+def check_schedule(
+    schedule: str | tuple[float, ...], rungs: int, names: tuple[str, ...] = ("uniform",)
+) -> None:
     """Raise `SettingError` unless this is one of ``names`` or as many betas as rungs, rising to 1."""
     if isinstance(schedule, str):
         if schedule not in names:
@@ -138,11 +140,13 @@ def sweep_at(
     base: Independent | None,
     rows: Configuration,
     beta: Float[Array, "*rows"],
+    *,
+    backwards: bool = False,
 ) -> Configuration:
     """One sweep of every row at its own beta (or all at one) between base and model."""
     if base is None:
-        return model.sweep(noise, rows, beta)
-    return Path(base, layered(model), beta).sweep(noise, rows)
+        return model.sweep(noise, rows, beta, backwards=backwards)
+    return Path(base, layered(model), beta).sweep(noise, rows, backwards=backwards)
 
 
 def energy_difference(
