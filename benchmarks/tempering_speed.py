@@ -73,6 +73,9 @@ class FreeEnergySwaps(AbstractSampler):
         )
         return after, {}
 
+    def unit_updates(self, model: Any, state: Any) -> int:
+        return self.sampler.unit_updates(model, state)
+
 
 def contestant(name: str, sampler: AbstractSampler, model: Any, rows: int, steps: int) -> Contestant:
     """So many steps of a sampler in one compiled call."""

@@ -36,6 +36,8 @@ _PUBLIC = {
     "raise_likelihood": "harmonium.evaluate.raise_proxy",
     "Estimate": "harmonium.evaluate.estimate",
     "ParallelTempering": "harmonium.samplers.tempering",
+    "CAST": "harmonium.samplers.cast",
+    "TemperedTransitions": "harmonium.samplers.transitions",
     "diagnose": "harmonium.samplers.diagnostics",
     "mode_jumps": "harmonium.samplers.jumps",
     "sample": "harmonium.samplers.sample",
@@ -68,10 +70,12 @@ if TYPE_CHECKING:
     from harmonium.rules.contrastive import CD as CD
     from harmonium.rules.contrastive import PCD as PCD
     from harmonium.rules.likelihood import ExactGradient as ExactGradient
+    from harmonium.samplers.cast import CAST as CAST
     from harmonium.samplers.diagnostics import diagnose as diagnose
     from harmonium.samplers.jumps import mode_jumps as mode_jumps
     from harmonium.samplers.sample import sample as sample
     from harmonium.samplers.tempering import ParallelTempering as ParallelTempering
+    from harmonium.samplers.transitions import TemperedTransitions as TemperedTransitions
     from harmonium.train.ensemble import member_seed as member_seed
     from harmonium.train.fit import fit as fit
     from harmonium.train.fit import resume as resume

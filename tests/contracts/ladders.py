@@ -63,6 +63,9 @@ class WronglySwapped(AbstractSampler):
         moved = flat(exchanged(swept, swaps.source)), state.holder
         return eqx.tree_at(lambda tree: (tree.replicas, tree.holder), right, moved), {}
 
+    def unit_updates(self, model: Any, state: Any) -> int:
+        return self.sampler.unit_updates(model, state)
+
 
 def rung_laws(sampler: ParallelTempering, model: Any, table: Table) -> list[np.ndarray]:
     """The exact law of every rung, from the written-out energies."""

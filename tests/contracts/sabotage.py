@@ -50,6 +50,9 @@ class Twisted(AbstractSampler):
     def step(self, noise: Any, model: Any, state: Any) -> Any:
         return self.sampler.step(noise, self.twist(model), state)
 
+    def unit_updates(self, model: Any, state: Any) -> int:
+        return self.sampler.unit_updates(model, state)
+
 
 class HalfStepApart(AbstractSampler):
     """Pairs the first side of before a sweep with the second side of after it: p(h_t | v_t) beside v_{t-1}."""
@@ -67,6 +70,9 @@ class HalfStepApart(AbstractSampler):
         )
         return eqx.tree_at(lambda tree: tree.particles, after, mixed), info
 
+    def unit_updates(self, model: Any, state: Any) -> int:
+        return self.sampler.unit_updates(model, state)
+
 
 class AtOnce(AbstractSampler):
     """Draws all units of a machine without hidden units at once, as if none were coupled to another."""
@@ -79,6 +85,9 @@ class AtOnce(AbstractSampler):
         words, _ = noise.pair(x.shape)
         drawn = model.units[0].sample(words, model.field(0, (x,)))
         return eqx.tree_at(lambda tree: tree.particles, state, (drawn,)), {}
+
+    def unit_updates(self, model: Any, state: Any) -> int:
+        return Gibbs().unit_updates(model, state)
 
 
 def law_at_once(table: Table) -> np.ndarray:

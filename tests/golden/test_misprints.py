@@ -100,6 +100,9 @@ class Telling(AbstractSampler):
         after, _ = Gibbs().step(noise, model, state)
         return after, {"h before": state.particles[1], "v": after.particles[0], "h": after.particles[1]}
 
+    def unit_updates(self, model: Any, state: Any) -> int:
+        return Gibbs().unit_updates(model, state)
+
 
 CD = Contrastive(Telling(), Exact(), persistent=False, centred=False)
 SML = Contrastive(Telling(), Exact(), persistent=True, chains_count=6, centred=False)

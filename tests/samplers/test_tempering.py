@@ -18,7 +18,8 @@ from harmonium.rules.names import build_rule, describe_rule
 from harmonium.samplers.base import AbstractSampler
 from harmonium.samplers.gibbs import Gibbs
 from harmonium.samplers.names import build_sampler, describe_sampler
-from harmonium.samplers.tempering import ParallelTempering, TemperingState, base_of
+from harmonium.samplers.tempering import ParallelTempering, TemperingState
+from harmonium.samplers.walk import base_of
 from tests.contracts.ladders import WronglySwapped, at_their_laws, opposite, rung_laws
 from tests.contracts.model_cases import model_of, table_of
 from tests.contracts.tables import FALSE_ALARM, agreement

@@ -48,8 +48,14 @@ class AbstractEnergyModel(eqx.Module):
         configuration: Configuration,
         beta: Float[Array, "*batch"] | float | None = None,
         clamp: Clamp | None = None,
+        *,
+        backwards: bool = False,
     ) -> Configuration:
-        """One block Gibbs sweep at inverse temperature ``beta`` (None is 1), holding what ``clamp`` holds."""
+        r"""One block Gibbs sweep at inverse temperature ``beta`` (None is 1), holding what ``clamp`` holds.
+
+        ``backwards`` draws the same blocks in the opposite order. Each draw alone is reversible and a sweep is not:
+        what undoes a sweep is the sweep backwards, :math:`p(x) S(x, y) = p(y) \overleftarrow{S}(y, x)`.
+        """
 
     @abstractmethod
     def free_energy(self, visible: Num[Array | np.ndarray, "*batch visible"]) -> Float[Array, "*batch"]:

@@ -42,15 +42,17 @@ class AbstractBipartite(AbstractEnergyModel):
         configuration: Configuration,
         beta: Float[Array, "*batch"] | float | None = None,
         clamp: Clamp | None = None,
+        *,
+        backwards: bool = False,
     ) -> Configuration:
         """The first side given the second, then the second given the first, each drawn exactly.
 
-        The first side reads the first word of each noise counter and the second side the second. ``beta`` multiplies
-        every field, one value for all rows or one per row.
+        ``backwards`` it is the second side and then the first. The first side reads the first word of each noise
+        counter and the second side the second. ``beta`` multiplies every field, one value for all rows or one per row.
         """
         words_of_side = self.words_of_sides(noise, configuration[0].shape[:-1])
-        for side, words in enumerate(words_of_side):
-            configuration = self.draw_side(side, words, configuration, beta, clamp)
+        for side in (1, 0) if backwards else (0, 1):
+            configuration = self.draw_side(side, words_of_side[side], configuration, beta, clamp)
         return configuration
 
     def words_of_sides(

@@ -170,8 +170,12 @@ class BoltzmannMachine(AbstractEnergyModel):
         configuration: Configuration,
         beta: Float[Array, "*batch"] | float | None = None,
         clamp: Clamp | None = None,
+        *,
+        backwards: bool = False,
     ) -> Configuration:
         """Layer after layer, group after group of units that are not coupled to each other, each drawn exactly.
+
+        ``backwards`` it is the last group of the last layer that is drawn first.
 
         Every unit reads a noise word of its own. ``beta`` multiplies every field, one value for all rows or one per
         row. The field of a group is taken from the present state by one product with its rows of ``C``: a sweep costs
@@ -197,11 +201,12 @@ class BoltzmannMachine(AbstractEnergyModel):
             held=_held(clamp, batch, [units.size for units in self.units]),
         )
         now = now._replace(held=None if now.held is None else by_unit(now.held))
-        for layer, units in enumerate(self.units):
+        turn = -1 if backwards else 1
+        for layer in range(len(self.units))[::turn]:
             if clamp is not None and clamp[layer] is True:
                 continue
-            for stretch in _stretches([len(group) for group in groups[layer]], edges[layer]):
-                now = now._replace(states=now.drawn(units, stretch))
+            for stretch in _stretches([len(group) for group in groups[layer]], edges[layer])[::turn]:
+                now = now._replace(states=now.drawn(self.units[layer], stretch, backwards))
         values = now.states[place].T.reshape(*batch, size)
         return tuple(values[..., edges[layer] : edges[layer + 1]] for layer in range(len(self.units)))
 
@@ -263,15 +268,16 @@ class _Sweep(NamedTuple):
     beta: Float[Array, " rows"] | None
     held: Array | None
 
-    def drawn(self, units: AbstractUnits, stretch: _Stretch) -> Float[Array, "n rows"]:
-        """The states once every group of a stretch has been drawn."""
+    def drawn(self, units: AbstractUnits, stretch: _Stretch, backwards: bool) -> Float[Array, "n rows"]:
+        """The states once every group of a stretch has been drawn, the last one first if ``backwards``."""
         width, count = stretch.width, len(self.states)
         # A slice that would reach beyond the last unit begins earlier; what is not of the group keeps its state.
         first = jnp.asarray(np.minimum(stretch.starts, count - width))
         starts, stops = jnp.asarray(stretch.starts), jnp.asarray(stretch.stops)
         alike = bool(np.all(stretch.stops - stretch.starts == width))
 
-        def draw(group: Array | int, states: Array) -> Array:
+        def draw(turn: Array | int, states: Array) -> Array:
+            group = len(starts) - 1 - turn if backwards else turn
             here = first[group]
 
             def part(values: Array) -> Array:

@@ -25,7 +25,12 @@ def _with_sampler(name: str) -> Callable[..., AbstractRule]:
 
 
 RULES: Mapping[str, Callable[..., AbstractRule]] = MappingProxyType(
-    {"pcd": PCD, "cd": CD, "pt": _with_sampler("pt"), "exact": ExactGradient}
+    {
+        "pcd": PCD,
+        "cd": CD,
+        **{name: _with_sampler(name) for name in SETTINGS if name != "gibbs"},
+        "exact": ExactGradient,
+    }
 )
 
 _NOT_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -33,6 +38,8 @@ _NOT_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "pcd": (),
         "cd": ("chains", "burn_in"),
         "pt": (),
+        "cast": (),
+        "transitions": (),
         "exact": ("steps", "chains", "burn_in", "inference", "inference_sweeps", "precision"),
     }
 )

@@ -28,7 +28,7 @@ class AbstractSampler(eqx.Module):
 
     A sampler holds settings only. With the model fixed, :meth:`step` is a fixed kernel that leaves the model's
     distribution invariant; ``state.particles`` are the chains at that target, rows first. To add one, implement the
-    two methods in a file of its own and add one row to ``tests/contracts/cases.py``: it inherits the no-drift proof.
+    three methods in a file of its own and add one row to ``tests/contracts/cases.py``: it inherits the no-drift proof.
     """
 
     traceable: ClassVar[bool] = True
@@ -43,6 +43,10 @@ class AbstractSampler(eqx.Module):
 
         ``noise`` is this step's own: any draw of its streams 0 to 99 may be used (rules use the upper ones).
         """
+
+    @abstractmethod
+    def unit_updates(self, model: AbstractEnergyModel, state: Any) -> int:
+        """Units that one step draws, those of every replica counted: the cost at which samplers are compared."""
 
 
 class AbstractAdaptiveSampler(AbstractSampler):

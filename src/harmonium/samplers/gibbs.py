@@ -11,6 +11,7 @@ from harmonium.energy.base import AbstractEnergyModel
 from harmonium.numerics.random import Noise
 from harmonium.numerics.whole import whole_number
 from harmonium.samplers.base import AbstractSampler, AbstractSamplerState, SamplerInfo
+from harmonium.samplers.ladder import unit_updates
 from harmonium.typing import Clamp, Configuration, Words
 
 
@@ -48,3 +49,7 @@ class Gibbs(AbstractSampler):
                 0, self.steps - 1, lambda i, now: model.sweep(noise.at(i), now, clamp=self.clamp), particles
             )
         return GibbsState(model.sweep(noise.at(self.steps - 1), particles, clamp=self.clamp)), {}
+
+    def unit_updates(self, model: AbstractEnergyModel, state: GibbsState) -> int:
+        """Units that one step draws; held ones count as drawn."""
+        return unit_updates(model, state.particles[0].shape[0], self.steps)

@@ -8,15 +8,22 @@ from typing import Any
 
 from harmonium.errors import SettingError
 from harmonium.samplers.base import AbstractSampler
+from harmonium.samplers.cast import CAST
 from harmonium.samplers.gibbs import Gibbs
 from harmonium.samplers.tempering import ParallelTempering
+from harmonium.samplers.transitions import TemperedTransitions
 
 SAMPLERS: Mapping[str, Callable[..., AbstractSampler]] = MappingProxyType(
-    {"gibbs": Gibbs, "pt": ParallelTempering}
+    {"gibbs": Gibbs, "pt": ParallelTempering, "cast": CAST, "transitions": TemperedTransitions}
 )
 
 SETTINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"gibbs": ("steps",), "pt": ("rungs", "steps", "swaps", "schedule", "base")}
+    {
+        "gibbs": ("steps",),
+        "pt": ("rungs", "steps", "swaps", "schedule", "base"),
+        "cast": ("ratio", "rungs", "steps", "gain", "schedule", "base"),
+        "transitions": ("rungs", "steps", "schedule", "base"),
+    }
 )
 """What each of them can be told."""
 

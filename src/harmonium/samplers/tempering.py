@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, SupportsIndex, cast
+from typing import Any, SupportsIndex
 
 import equinox as eqx
 import jax
@@ -12,11 +12,8 @@ from jaxtyping import Array, Float, Int
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.independent import Independent
-from harmonium.energy.layered import AbstractLayered
-from harmonium.energy.path import Path
-from harmonium.errors import SettingError
 from harmonium.numerics.random import Noise
-from harmonium.numerics.whole import is_number, whole_number
+from harmonium.numerics.whole import whole_number
 from harmonium.samplers.base import (
     AbstractAdaptiveSampler,
     AbstractPathSampler,
@@ -32,10 +29,21 @@ from harmonium.samplers.ladder import (
     swap_pairs,
     unit_updates,
 )
+from harmonium.samplers.walk import (
+    bias_at,
+    check_base,
+    check_schedule,
+    checked_schedule,
+    checked_steps,
+    energy_difference,
+    far_end,
+    first_betas,
+    first_bias,
+    rungs_of,
+    sweep_at,
+)
 from harmonium.typing import Configuration, Words
-from harmonium.units.base import AbstractLinearUnits
 
-BASES = ("data", "uniform")
 SCHEDULES = ("uniform", "learned", "adaptive")
 
 MOST_RUNGS = 100
@@ -55,28 +63,11 @@ _FEEDBACK_RATE = 1e-4
 _LEAST_SWAPS = 0.4
 """Mean acceptance of neighbours below which the adaptive schedule asks for another rung."""
 
-_SMOOTHED = 0.01
-"""The base has no unit nearer to an end of its range than this share of it."""
-
 
 def _checked_rungs(rungs: SupportsIndex) -> int:
     return whole_number(
         rungs, "a ladder needs a whole number of rungs, at least 2", "pass e.g. 10", least=2, most=MOST_RUNGS
     )
-
-
-def _checked_steps(steps: SupportsIndex) -> int:
-    return whole_number(steps, "tempering needs a whole number of steps, at least one sweep", "pass 1")
-
-
-def _checked_schedule(schedule: Any) -> str | tuple[float, ...]:
-    if isinstance(schedule, str):
-        return schedule
-    try:
-        betas = tuple(schedule)
-    except TypeError:
-        betas = (schedule,)
-    return tuple(float(beta) if is_number(beta) else beta for beta in betas)
 
 
 class TemperingState(AbstractSamplerState):
@@ -152,9 +143,9 @@ class ParallelTempering(AbstractAdaptiveSampler, AbstractPathSampler):
     """
 
     rungs: int = eqx.field(converter=_checked_rungs)
-    steps: int = eqx.field(converter=_checked_steps)
+    steps: int = eqx.field(converter=checked_steps)
     swaps: str
-    schedule: str | tuple[float, ...] = eqx.field(converter=_checked_schedule)
+    schedule: str | tuple[float, ...] = eqx.field(converter=checked_schedule)
     base: str
 
     def __init__(
@@ -165,31 +156,16 @@ class ParallelTempering(AbstractAdaptiveSampler, AbstractPathSampler):
         schedule: Any = "uniform",
         base: str = "data",
     ):
-        self.schedule = schedule = _checked_schedule(schedule)
-        own = None if isinstance(schedule, str) else len(schedule)
-        self.rungs = (10 if own is None else max(own, 2)) if rungs is None else rungs  # pyright: ignore[reportAttributeAccessIssue]
+        self.schedule = schedule = checked_schedule(schedule)
+        self.rungs = rungs_of(rungs, schedule, 10)  # pyright: ignore[reportAttributeAccessIssue]
         self.steps = steps  # pyright: ignore[reportAttributeAccessIssue]
         self.swaps = swaps
         self.base = base
 
     def __check_init__(self):
         check_order(self.swaps)
-        if self.base not in BASES:
-            raise SettingError(f"no base is called {self.base!r}; choose one of {', '.join(BASES)}")
-        if isinstance(self.schedule, str):
-            if self.schedule not in SCHEDULES:
-                raise SettingError(
-                    f"no schedule is called {self.schedule!r}; choose one of {', '.join(SCHEDULES)}, or pass betas"
-                )
-            return
-        betas = list(self.schedule)
-        if len(betas) < 2 or not all(map(is_number, betas)):
-            raise SettingError(f"a schedule has at least two betas, got {betas}; pass e.g. [0, 0.5, 1]")
-        if betas[-1] != 1 or not 0 <= betas[0] < 1 or not np.all(np.diff(betas) > 0):
-            cure = "betas[::-1]" if betas[0] == 1 else "e.g. [0, 0.5, 1]"
-            raise SettingError(f"betas must rise to 1, from 0 or above, got {betas}; pass {cure}")
-        if self.rungs != len(betas):
-            raise SettingError(f"rungs={self.rungs}, but the schedule has {len(betas)} betas; drop rungs")
+        check_base(self.base)
+        check_schedule(self.schedule, self.rungs, SCHEDULES)
 
     @property
     def changes_shapes(self) -> bool:
@@ -199,29 +175,20 @@ class ParallelTempering(AbstractAdaptiveSampler, AbstractPathSampler):
         """A ladder all of whose rungs begin as copies of the particles, from the model's layers at rest."""
         dtype = particles[0].dtype
         chains = particles[0].shape[0]
-        betas = np.linspace(1, 0, self.rungs) if isinstance(self.schedule, str) else self.schedule[::-1]
-        base = None
-        if self.base == "data":
-            base = jnp.asarray(_layered(model).units[0].natural(), dtype)
         return TemperingState(  # pyright: ignore[reportCallIssue] - particles are read from the ladder
             replicas=tuple(jnp.tile(layer, (self.rungs, 1)) for layer in particles),
             holder=jnp.broadcast_to(jnp.arange(self.rungs)[:, None], (self.rungs, chains)),
-            betas=jnp.asarray(betas, dtype),
+            betas=jnp.asarray(first_betas(self.schedule, self.rungs), dtype),
             rounds=jnp.int32(0),
-            base_bias=base,
+            base_bias=first_bias(self.base, model, dtype),
             traffic=Traffic.none(self.rungs, chains),
         )
 
     def rebased(
         self, state: TemperingState, model: AbstractEnergyModel, mean: Float[Array, " visible"]
     ) -> TemperingState:
-        if state.base_bias is None:
-            return state
-        units = model.units[0]
-        low, high = units.support[0], units.support[-1]
-        margin = _SMOOTHED * (high - low)
-        bias = units.field_of_mean(jnp.clip(mean, low + margin, high - margin))
-        return eqx.tree_at(lambda tree: tree.base_bias, state, bias.astype(state.base_bias.dtype))
+        bias = bias_at(model, mean, state.base_bias)
+        return state if bias is None else eqx.tree_at(lambda tree: tree.base_bias, state, bias)
 
     def step(
         self, noise: Noise, model: AbstractEnergyModel, state: TemperingState
@@ -229,16 +196,14 @@ class ParallelTempering(AbstractAdaptiveSampler, AbstractPathSampler):
         base = self.base_at(model, state)
         shape = state.holder.shape
         rows = state.replicas
-        of_rows = _betas_of_replicas(state).reshape(-1)
-        walk = model if base is None else Path(base, _layered(model), of_rows)
-        beta = of_rows if base is None else None
+        beta = _betas_of_replicas(state).reshape(-1)
         if self.steps > 1:
             rows = jax.lax.fori_loop(
-                0, self.steps - 1, lambda i, now: walk.sweep(noise.at(i), now, beta), rows
+                0, self.steps - 1, lambda i, now: sweep_at(noise.at(i), model, base, now, beta), rows
             )
         # The last sweep stands outside the loop, so that the energies can share its products.
-        rows = walk.sweep(noise.at(self.steps - 1), rows, beta)
-        difference = _difference(model, base, rows)
+        rows = sweep_at(noise.at(self.steps - 1), model, base, rows, beta)
+        difference = energy_difference(model, base, rows)
         difference = jnp.take_along_axis(difference.reshape(shape), state.holder, axis=0)
         log_ratio = (state.betas[:-1] - state.betas[1:])[:, None] * (difference[:-1] - difference[1:])
         coins, turns = noise.stream(_SWAP_STREAM).pair(log_ratio.shape)
@@ -257,7 +222,7 @@ class ParallelTempering(AbstractAdaptiveSampler, AbstractPathSampler):
 
     def base_at(self, model: AbstractEnergyModel, state: TemperingState) -> Independent | None:
         """The far end of the ladder as it is now; None where it is uniform, with no energy at all."""
-        return None if state.base_bias is None else base_of(_layered(model), state.base_bias)
+        return far_end(model, state.base_bias)
 
     def adapt(self, state: TemperingState, info: SamplerInfo) -> TemperingState:
         """Moves the betas of a "learned" schedule every hundred rounds, those of an "adaptive" one at each."""
@@ -302,36 +267,7 @@ class ParallelTempering(AbstractAdaptiveSampler, AbstractPathSampler):
         )
 
     def unit_updates(self, model: AbstractEnergyModel, state: TemperingState) -> int:
-        """Units that one step draws, those of every replica counted."""
         return unit_updates(model, state.holder.size, self.steps)
-
-
-def base_of(model: AbstractLayered, bias: Float[Array, " visible"]) -> Independent:
-    """Independent layers: the visible one of this bias, each other one at the field that the mean of those below makes.
-
-    These fields move with the model, so that a base taken at the start of training stays a good one.
-    """
-    layers = [type(model.units[0])(bias=bias)]
-    means = [jnp.asarray(layers[0].mean(bias))]
-    for index, units in enumerate(model.units[1:], start=1):
-        above = tuple(jnp.asarray(rest.mean(rest.natural())) for rest in model.units[index:])
-        field = model.field(index, (*means, *above))
-        layers.append(type(units)(bias=field))
-        means.append(jnp.asarray(units.mean(field)))
-    return Independent(layers)
-
-
-def _difference(
-    model: AbstractEnergyModel, base: Independent | None, rows: Configuration
-) -> Float[Array, " rows"]:
-    """Energy under the model minus that under the base, which for linear units is one energy of other biases."""
-    if base is None:
-        return model.energy(rows)
-    if not all(isinstance(units, AbstractLinearUnits) for units in model.units):
-        return model.energy(rows) - base.energy(rows)
-    pairs = zip(model.units, base.units, strict=True)
-    biases = [units.bias - start.bias for units, start in pairs]
-    return eqx.tree_at(lambda tree: [units.bias for units in tree.units], model, biases).energy(rows)
 
 
 def _betas_of_replicas(state: TemperingState) -> Float[Array, "rungs chains"]:
@@ -346,12 +282,3 @@ def _flowing(betas: Float[Array, " rungs"], upward: Float[Array, " rungs"]) -> F
     wanted = jnp.linspace(0, 1, len(betas), dtype=betas.dtype)
     aim = jnp.interp(wanted, 1 - falling, betas).at[0].set(betas[0]).at[-1].set(betas[-1])
     return betas + _FEEDBACK_RATE * (aim - betas)
-
-
-def _layered(model: AbstractEnergyModel) -> AbstractLayered:
-    if not isinstance(model, AbstractLayered):
-        raise SettingError(
-            f"base='data' needs a machine of layers such as hm.RBM(64, 16), got a {type(model).__name__}; "
-            "pass base='uniform'"
-        )
-    return cast(AbstractLayered, model)
