@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, SupportsIndex
+from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -44,8 +44,8 @@ def hidden_valleys(
     r"""What remains apart when valleys of :math:`F(h) = -\log \sum_v e^{-E(v, h)}` behind low barriers are joined.
 
     Codes are flooded from the lowest :math:`F` upwards; neighbours differ in one hidden unit. Where two valleys meet,
-    the shallower one is joined to the other when the pass is less than ``barrier`` nats above its bottom, else they stay
-    two. Valleys of less than ``least_weight`` are left out, so that to visit all is something that can be done.
+    the shallower one is joined to the other when the pass is less than ``barrier`` nats above its bottom, else they
+    stay two. Valleys of less than ``least_weight`` are left out, so that to visit all is something that can be done.
 
     **Raises** `SettingError` for a model without two sides or units that are not two-valued, a negative barrier and a
     weight out of [0, 1), `BudgetError` for more hidden units than ``bit_budget``.
@@ -60,14 +60,23 @@ def hidden_valleys(
     ([1, 2], [0.5, 0.5])
     """
     check_model(model)
-    bits = _hidden_bits(model)
+    machine = _machine(model)
+    bits = machine.units[1].size
     budget = whole_number(bit_budget, "bit_budget must be a whole number of at least 0", least=0)
-    check_bits(bits, budget, f"the valleys of this {type(model).__name__}", "take a machine of fewer", "bit_budget={}")
+    check_bits(
+        bits,
+        budget,
+        f"the valleys of this {type(model).__name__}",
+        "take a machine of fewer",
+        "bit_budget={}",
+    )
     for name, value, most in (("barrier", barrier, np.inf), ("least_weight", least_weight, 1.0)):
         if not is_number(value) or not 0 <= value < most:
-            raise SettingError(f"{name} must be a number from 0{'' if most > 1 else ' below 1'}, got {value!r}")
+            raise SettingError(
+                f"{name} must be a number from 0{'' if most > 1 else ' below 1'}, got {value!r}"
+            )
     codes = np.arange(1 << bits)
-    energy = marginal_energies(model, 1, _layers(model, codes))
+    energy = marginal_energies(machine, 1, (hidden_of(machine, codes),))
     weight = np.exp(energy.min() - energy)
     weight /= weight.sum()
     roots = _flooded(energy, bits, barrier)
@@ -80,15 +89,12 @@ def hidden_valleys(
     return Valleys(number[place], total[order], float(1 - total[order].sum()), found[order], weight)
 
 
-def codes_of(hidden: Any) -> Int[np.ndarray, "*batch"]:
-    """Numbers of hidden rows of two values, the lower of which counts as off: unit ``j`` is bit ``j``."""
-    rows = np.asarray(hidden) > 0
-    return rows @ (1 << np.arange(rows.shape[-1]))
-
-
-def hidden_of(model: AbstractBipartite, codes: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The hidden layers of numbered codes, the inverse of `codes_of` over all of them."""
-    return _layers(model, codes)
+def hidden_of(model: AbstractBipartite, codes: np.ndarray) -> Float[np.ndarray, "*batch hidden"]:
+    """Hidden rows of numbered codes: unit ``j`` has its upper value where bit ``j`` is set."""
+    units = model.units[1]
+    low, high = units.support
+    bits = np.asarray(codes)[..., None] >> np.arange(units.size) & 1
+    return low + (high - low) * bits.astype(np.float64)
 
 
 def _flooded(energy: np.ndarray, bits: int, barrier: float) -> np.ndarray:
@@ -116,18 +122,12 @@ def _flooded(energy: np.ndarray, bits: int, barrier: float) -> np.ndarray:
     return np.array([root(code) for code in owner.tolist()])
 
 
-def _hidden_bits(model: AbstractEnergyModel) -> int:
+def _machine(model: AbstractEnergyModel) -> AbstractBipartite:
     if not isinstance(model, AbstractBipartite) or model.sides != ((0,), (1,)):
         raise SettingError(
-            f"valleys of hidden codes are those of a machine of two layers such as hm.RBM(64, 16), got a "
+            "valleys of hidden codes are those of a machine of two layers such as hm.RBM(64, 16), got a "
             f"{type(model).__name__}"
         )
     if len(model.units[1].support) != 2:
         raise SettingError(f"hidden units of two values are needed, got {model.units[1].kind} units")
-    return model.units[1].size
-
-
-def _layers(model: Any, codes: np.ndarray) -> tuple[np.ndarray, ...]:
-    units = model.units[1]
-    low, high = units.support
-    return ((low + (high - low) * (np.asarray(codes)[..., None] >> np.arange(units.size) & 1)).astype(np.float64),)
+    return model

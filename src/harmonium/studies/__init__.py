@@ -1,0 +1,1 @@
+"""Published figures and tables made again, one file each: a configuration, its run, a table beside the one in print."""
