@@ -81,9 +81,9 @@ def race(racer: Racer, track: Track, lengths: Lengths, seed: int) -> dict[str, A
 
     The first starts from exact draws of the model: jumps between valleys, autocorrelation and R-hat of being in the
     heaviest valley. The second starts with all chains in the heaviest valley: when all valleys were seen first and, of
-    the last half of its draws, how far the shares of valleys are from the exact weights (total variation), and the error
-    of log Z as that of the exact sum over the heaviest valley less the logarithm of its share, with a standard error
-    over chains. (Annealing back from the draws would hide what they miss: it measures how annealing deals its walks out.)
+    the last half of its draws, how far the shares of valleys are from the exact weights (total variation), and the
+    error of log Z as that of the exact sum over the heaviest valley less the logarithm of its share, with a standard
+    error over chains. (Annealing back from the draws would hide what they miss: where its walks end is its own affair.)
     """
     sampler = build_sampler(racer.name, racer.settings)
     chains = _chains_of(sampler, track, lengths)

@@ -181,9 +181,9 @@ def run_race(
     )
     machines = Table(
         name="machines",
-        caption="The machines. Valleys are what remains apart when hidden codes are flooded and valleys whose pass is lower "
-        f"than the barrier are joined: the first of {', '.join(f'{barrier:g}' for barrier in BARRIERS)} nats that leaves "
-        "two. Those of less than 1 % are left out.",
+        caption="The machines. Valleys are what remains apart when hidden codes are flooded and those whose pass is lower "
+        f"than the barrier are joined: the first of {', '.join(f'{barrier:g}' for barrier in BARRIERS)} nats that "
+        "leaves two. Those of less than 1 % are left out.",
         columns={
             "machine": "machine",
             "visible": "visible units",

@@ -91,7 +91,7 @@ class RunFolder:
         """
         try:
             if path is None:
-                folder = cls(_numbered(Path(parent), name))
+                folder = cls(numbered_folder(Path(parent), name))
             else:
                 cls.check_free(
                     path, force=force
@@ -365,7 +365,7 @@ class RunFolder:
             (self.path / known).unlink(missing_ok=True)
 
 
-def _numbered(parent: Path, name: str) -> Path:
+def numbered_folder(parent: Path, name: str) -> Path:
     """Makes and returns the next numbered folder; a process that comes second takes the number after."""
     slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "run"
     parent.mkdir(parents=True, exist_ok=True)
