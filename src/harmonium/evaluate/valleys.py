@@ -97,10 +97,10 @@ def hidden_of(model: AbstractBipartite, codes: np.ndarray) -> Float[np.ndarray, 
     return low + (high - low) * bits.astype(np.float64)
 
 
-def _flooded(energy: np.ndarray, bits: int, barrier: float) -> np.ndarray:
+def _flooded(energy: Float[np.ndarray, " codes"], bits: int, barrier: float) -> np.ndarray:
     """Per code the lowest code of its valley."""
-    order = np.argsort(energy, kind="stable")
-    owner = np.full(len(energy), -1)
+    height: list[float] = energy.tolist()
+    owner = [-1] * len(height)
     joined: dict[int, int] = {}
 
     def root(code: int) -> int:
@@ -108,18 +108,18 @@ def _flooded(energy: np.ndarray, bits: int, barrier: float) -> np.ndarray:
             code = joined[code]
         return code
 
-    for code in order.tolist():
+    for code in np.argsort(energy, kind="stable").tolist():
         around = [code ^ (1 << bit) for bit in range(bits)]
         wet = [near for near in around if owner[near] >= 0]
         if not wet:
             owner[code] = code
             continue
-        owner[code] = root(owner[min(wet, key=lambda near: energy[near])])
-        meeting = sorted({root(owner[near]) for near in wet}, key=lambda bottom: energy[bottom])
-        for bottom in meeting[1:]:
-            if energy[code] - energy[bottom] < barrier:
-                joined[bottom] = meeting[0]
-    return np.array([root(code) for code in owner.tolist()])
+        owner[code] = root(owner[min(wet, key=height.__getitem__)])
+        lowest, *others = sorted({root(owner[near]) for near in wet}, key=height.__getitem__)
+        for bottom in others:
+            if height[code] - height[bottom] < barrier:
+                joined[bottom] = lowest
+    return np.array([root(code) for code in owner])
 
 
 def _machine(model: AbstractEnergyModel) -> AbstractBipartite:

@@ -181,8 +181,8 @@ def run_race(
     )
     machines = Table(
         name="machines",
-        caption="The machines. Valleys are what remains apart when hidden codes are flooded and those whose pass is lower "
-        f"than the barrier are joined: the first of {', '.join(f'{barrier:g}' for barrier in BARRIERS)} nats that "
+        caption="The machines. Valleys are what remains apart when hidden codes are flooded and those whose pass is "
+        f"lower than the barrier are joined: the first of {', '.join(f'{barrier:g}' for barrier in BARRIERS)} nats that "
         "leaves two. Those of less than 1 % are left out.",
         columns={
             "machine": "machine",
