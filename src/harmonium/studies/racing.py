@@ -54,13 +54,11 @@ class Lengths(NamedTuple):
     """How long a race is.
 
     ``learning`` and ``racing`` unit updates, those of every replica counted: samplers learn in the first stretch only.
-    ``rows``: replicas of all chains together, so that a step of any sampler does about as much; of samplers that make
-    more of a chain there are ``chains``.
+    ``chains``: at the model, each with whatever replicas its sampler gives it.
     """
 
     learning: int
     racing: int
-    rows: int
     chains: int
 
 
@@ -79,16 +77,17 @@ class Record(NamedTuple):
 def race(racer: Racer, track: Track, lengths: Lengths, seed: int) -> dict[str, Any]:
     """One row of the table: what a sampler did on a machine in two runs.
 
-    The first starts from exact draws of the model: jumps between valleys, autocorrelation and R-hat of being in the
+    The first starts from exact draws of the model: jumps between valleys, effective draws and R-hat of being in the
     heaviest valley. The second starts with all chains in the heaviest valley: when all valleys were seen first and, of
     the last half of its draws, how far the shares of valleys are from the exact weights (total variation), and the
     error of log Z as that of the exact sum over the heaviest valley less the logarithm of its share, with a standard
     error over chains. (Annealing back from the draws would hide what they miss: where its walks end is its own affair.)
     """
     sampler = build_sampler(racer.name, racer.settings)
-    chains = _chains_of(sampler, track, lengths)
     generator = np.random.default_rng([seed, 1])
-    everywhere, one_valley = (_drawn_codes(generator, track.valleys, chains, valley) for valley in (None, 0))
+    everywhere, one_valley = (
+        _drawn_codes(generator, track.valleys, lengths.chains, valley) for valley in (None, 0)
+    )
     row: dict[str, Any] = {"machine": track.name, "sampler": racer.label}
     row.update(_equilibrium(run_chains(sampler, track, everywhere, lengths, seed, 0), track))
     row.update(_discovery(run_chains(sampler, track, one_valley, lengths, seed, 1), track))
@@ -137,14 +136,6 @@ def _particles(track: Track, codes: np.ndarray) -> Configuration:
     return jnp.full((len(codes), units.size), units.support[0], jnp.float32), hidden
 
 
-def _chains_of(sampler: AbstractSampler, track: Track, lengths: Lengths) -> int:
-    """As many chains as have the rows together, but at least those that are asked for."""
-    model, one = as_single(track.model), np.zeros(1, np.int64)
-    state = sampler.init(key_words(seed_key(0)), model, _particles(track, one))
-    each = sampler.unit_updates(model, state) // sum(units.size for units in model.units)
-    return max(lengths.chains, lengths.rows // each)
-
-
 def _drawn_codes(
     generator: np.random.Generator, valleys: Valleys, count: int, valley: int | None
 ) -> np.ndarray:
@@ -163,14 +154,12 @@ def _equilibrium(record: Record, track: Track) -> dict[str, Any]:
     moves = bool(inside.any() and not inside.all())
     time = autocorrelation_time(inside) if moves else None
     return {
-        "chains": len(labels),
         "step_cost": record.step_cost,
         "unit_updates": exposure * 1e6,
         "jumps": found.total,
         "jump_rate": found.total / exposure,
         "jump_rate_low": low,
         "jump_rate_high": high,
-        "autocorrelation": None if time is None else time * record.step_cost / len(labels),
         "effective_rate": None if time is None else labels.size / time / exposure,
         "split_rhat": split_rhat(inside, ranked=False) if moves else None,
     }

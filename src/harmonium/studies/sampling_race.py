@@ -84,8 +84,8 @@ class Plan(NamedTuple):
 
 PLANS: Mapping[str, Plan] = MappingProxyType(
     {
-        "quick": Plan(Lengths(20_000_000, 20_000_000, rows=160, chains=16), 12, 2000),
-        "full": Plan(Lengths(500_000_000, 500_000_000, rows=640, chains=64), 14, 10_000),
+        "quick": Plan(Lengths(20_000_000, 20_000_000, chains=16), 12, 2000),
+        "full": Plan(Lengths(500_000_000, 500_000_000, chains=64), 14, 10_000),
     }
 )
 
@@ -171,8 +171,8 @@ def run_race(
     table = Table(
         name="jumps",
         caption="Samplers at equal unit updates, those of every replica counted. Jumps between valleys, with exact "
-        "Poisson intervals of 95 %, effective draws (of being in the heaviest valley; no fewer than one per chain) and "
-        "R-hat are of chains that started at equilibrium. First visits, the error of the shares of valleys (total "
+        "Poisson intervals of 95 %, effective draws (of being in the heaviest valley; chains that never move have one "
+        "each) and R-hat are of chains that started at equilibrium. First visits, the error of the shares of valleys (total "
         "variation) and of log Z (the exact sum over the heaviest valley over its share of draws) are of chains that "
         "all started in the heaviest valley.",
         columns=COLUMNS,
@@ -182,8 +182,8 @@ def run_race(
     machines = Table(
         name="machines",
         caption="The machines. Valleys are what remains apart when hidden codes are flooded and those whose pass is "
-        f"lower than the barrier are joined: the first of {', '.join(f'{barrier:g}' for barrier in BARRIERS)} nats that "
-        "leaves two. Those of less than 1 % are left out.",
+        f"lower than the barrier are joined: the first of {', '.join(f'{barrier:g}' for barrier in BARRIERS)} nats "
+        "that leaves two. Those of less than 1 % are left out.",
         columns={
             "machine": "machine",
             "visible": "visible units",
