@@ -68,7 +68,9 @@ def draw_figure(figure: Figure) -> bytes:
             "figures are drawn by matplotlib, which is not installed; pip install 'harmonium[report]'"
         ) from error
     most = max(len(panel.bars) for panel in figure.panels)
-    with matplotlib.rc_context({"svg.hashsalt": figure.name, "font.size": 9}):
+    with matplotlib.rc_context(
+        {"svg.hashsalt": f"harmonium {figure.name}", "svg.fonttype": "none", "font.size": 9}
+    ):
         canvas = Canvas(figsize=(2.6 * len(figure.panels) + 1.4, 0.32 * most + 1.3), layout="constrained")
         axes = canvas.subplots(1, len(figure.panels), sharex=True, squeeze=False)[0]
         low, high = _range_of(figure)

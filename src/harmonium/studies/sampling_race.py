@@ -172,9 +172,9 @@ def run_race(
         name="jumps",
         caption="Samplers at equal unit updates, those of every replica counted. Jumps between valleys, with exact "
         "Poisson intervals of 95 %, effective draws (of being in the heaviest valley; chains that never move have one "
-        "each) and R-hat are of chains that started at equilibrium. First visits, the error of the shares of valleys (total "
-        "variation) and of log Z (the exact sum over the heaviest valley over its share of draws) are of chains that "
-        "all started in the heaviest valley.",
+        "each) and R-hat are of chains that started at equilibrium. First visits, the error of the shares of valleys "
+        "(total variation) and of log Z (the exact sum over the heaviest valley over its share of draws) are of chains "
+        "that all started in the heaviest valley.",
         columns=COLUMNS,
         rows=tuple({key: row[key] for key in COLUMNS} for row in rows),
         published=PUBLISHED,
