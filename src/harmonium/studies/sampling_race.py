@@ -38,7 +38,7 @@ LEAST_GAIN = 100.0
 LEAST_JUMPS = 30
 """Jumps of a tempered sampler below which nothing is claimed of it."""
 
-BARRIERS = (8.0, 5.0, 3.0, 2.0, 1.0)
+BARRIERS = (5.0, 3.0, 2.0, 1.0)
 """Nats between the valleys of a machine: the first of these at which there are two."""
 
 COLUMNS: Mapping[str, str] = MappingProxyType(
