@@ -48,6 +48,9 @@ _COUPLING_STREAM = 99
 _FLAT = 0.5
 """Levels are visited evenly when the least visited one has this share of the mean."""
 
+_PASSAGES = 10
+"""Walks from end to end without which an even walk says nothing: chains that stay where they began are even too."""
+
 _PATIENCE = 10
 """Rounds, in squares of the number of levels, after which a walk that is not even has come apart from its weights."""
 
@@ -112,7 +115,7 @@ class Weights(eqx.Module):
         visits, passages = self.visits + now, self.passages + jnp.sum(ends * self.heading < 0)
         rounds = self.rounds + 1
         flat = jnp.min(visits) * levels >= _FLAT * jnp.sum(visits)
-        settled = flat & (passages >= walkers)
+        settled = flat & (passages >= _PASSAGES)
         # As long as all before, and ten times as long as a free walk: what has not settled by then does not any more.
         lost = ~settled & (rounds - self.begun > self.begun + _PATIENCE * levels**2)
         first = _first_gain(levels, level)
@@ -188,9 +191,8 @@ class CAST(AbstractAdaptiveSampler, AbstractPathSampler):
 
     - ``gain="decaying"``: :math:`g_k \leftarrow g_k + a\, n_k K / N` for :math:`n_k` of :math:`N` tempered chains at
       one of :math:`K` levels. The gain :math:`a` is at most 1 nat at first, and halved every time that all levels have
-      been visited evenly and there have been as many walks from end to end as there are chains to walk, but not below
-      the :math:`1/t` of stochastic approximation. Where a walk ceases to be even, as when training outruns it, learning
-      begins again.
+      been visited evenly and ten chains have walked from one end to the other, but not below the :math:`1/t` of
+      stochastic approximation. Where a walk ceases to be even, as when training outruns it, learning begins again.
     - a number, such as 10: :math:`g_k \leftarrow g_k + \log(1 + \gamma n_k)` for ever. It never converges, but follows
       any model.
 
