@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -156,26 +157,21 @@ def test_learning_begins_again_where_walks_come_apart() -> None:
     learned = adapted(sampler, model_of("rbm"), 3000)
     assert float(learned.weights.gain) < 0.01
     away = jnp.asarray([0.0, 300, 300, 300, 300, 300])
-    lost = jax.tree.map(lambda leaf: leaf, learned)
-    lost = hm_tree_at(lost, away)
+    now = eqx.tree_at(lambda tree: tree.weights.log_weights, learned, away)
     noise, model = Noise.from_key(jax.random.key(9)), as_single(model_of("rbm"))
     step = jax.jit(
         lambda state: jax.lax.fori_loop(
-            0, 4000, lambda i, now: sampler.adapt(*sampler.step(noise.fold(i), model, now)), state
+            0, 200, lambda i, now: sampler.adapt(*sampler.step(noise.fold(i), model, now)), state
         )
     )
     gains = []
-    for _ in range(4):
-        lost = step(lost)
-        gains.append(float(lost.weights.gain))
-    assert max(gains) > 10 * float(learned.weights.gain)
-    np.testing.assert_allclose(lost.weights.log_weights, learned.weights.log_weights, atol=0.5)
-
-
-def hm_tree_at(state: CASTState, log_weights: jax.Array) -> CASTState:
-    import equinox as eqx
-
-    return eqx.tree_at(lambda tree: tree.weights.log_weights, state, log_weights)
+    for _ in range(40):
+        now = step(now)
+        gains.append(float(now.weights.gain))
+    assert gains[0] < 0.01
+    assert max(gains) > 0.05
+    assert gains[-1] < 0.01
+    np.testing.assert_allclose(now.weights.log_weights, learned.weights.log_weights, atol=0.2)
 
 
 def test_chains_cross_where_gibbs_sampling_does_not() -> None:
