@@ -34,7 +34,6 @@ from tests.contracts.ladders import (
     WronglySwapped,
     at_their_laws,
     law_of_wrong_swaps,
-    opposite,
 )
 from tests.contracts.model_cases import model_of, table_of, twisted_table
 from tests.contracts.sabotage import (
@@ -47,6 +46,7 @@ from tests.contracts.sabotage import (
     weaker,
 )
 from tests.contracts.tables import Table, normalised
+from tests.contracts.walks import WALKING, WALKING_RULES
 
 Law = Callable[[Table], np.ndarray]
 
@@ -164,6 +164,7 @@ SAMPLERS: dict[str, SamplerCase] = {
         start=lambda table: _held_evenly(table, _SOME_HELD),
     ),
     **{f"parallel tempering, {what}": _tempered(*row) for what, row in TEMPERED.items()},
+    **{what: SamplerCase(**row) for what, row in WALKING.items()},
 }
 """Markov kernels of the negative phase."""
 
@@ -209,13 +210,6 @@ def _weaker_chains(kernel: np.ndarray, law: np.ndarray) -> np.ndarray:
 
 
 _PCD = hm.PCD(chains=60_000)
-_PT = hm.ParallelTempering(3)
-
-
-def _wrongly_swapped_chains(kernel: np.ndarray, law: np.ndarray) -> np.ndarray:
-    table = table_of("strong rbm")
-    moved = law_of_wrong_swaps(_PT, model_of("strong rbm"), table, opposite)
-    return np.broadcast_to(table.marginal(0, moved)[1], kernel.shape)
 
 
 RULES: dict[str, RuleCase] = {
@@ -224,15 +218,7 @@ RULES: dict[str, RuleCase] = {
     ),
     "cd": RuleCase("strong rbm", hm.CD(1), _after(1), hm.CD(2), _after(2)),
     "cd, three sweeps": RuleCase("strong rbm", hm.CD(3), _after(3), hm.CD(2), _after(2)),
-    "pt": RuleCase(
-        "strong rbm",
-        hm.PCD(chains=60_000, sampler=_PT),
-        _at_target,
-        _chains_of(_PCD, WronglySwapped(_PT, opposite)),
-        _wrongly_swapped_chains,
-        rows=30_000,
-        extended=at_their_laws,
-    ),
+    **{name: RuleCase(**row) for name, row in WALKING_RULES.items()},
 }
 """Training rules."""
 

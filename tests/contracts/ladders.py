@@ -77,7 +77,7 @@ def rung_laws(sampler: ParallelTempering, model: Any, table: Table) -> list[np.n
     ]
 
 
-def rung_energies(sampler: ParallelTempering, model: Any, table: Table) -> tuple[np.ndarray, np.ndarray]:
+def rung_energies(sampler: Any, model: Any, table: Table) -> tuple[np.ndarray, np.ndarray]:
     """Energy of every configuration under the base and under the model."""
     base = sampler.base_at(as_single(model), first_state(sampler, model))
     if base is None:
@@ -86,7 +86,7 @@ def rung_energies(sampler: ParallelTempering, model: Any, table: Table) -> tuple
         return np.asarray(as_double(base).energy(table.layers)), table.energy
 
 
-def first_state(sampler: ParallelTempering, model: Any) -> TemperingState:
+def first_state(sampler: Any, model: Any) -> Any:
     particles = tuple(jnp.zeros((1, units.size), jnp.float32) for units in model.units)
     return sampler.init(jnp.zeros(2, jnp.uint32), as_single(model), particles)
 

@@ -45,14 +45,14 @@ MOST_LEVELS = 10_000
 _LEVEL_STREAM = 98
 _COUPLING_STREAM = 99
 
-_FIRST_GAIN = 1.0
-"""Nats that a visit adds to the weight of its level while nothing is known."""
-
 _FLAT = 0.5
 """Levels are visited evenly when the least visited one has this share of the mean."""
 
+_PASSAGES = 10
+"""Walks from end to end without which an even walk says nothing: chains that stay where they began are even too."""
+
 _PATIENCE = 10
-"""Visits for each pair of levels after which a walk that is not even has come apart from its weights."""
+"""Rounds, in squares of the number of levels, after which a walk that is not even has come apart from its weights."""
 
 
 def _checked_ratio(ratio: SupportsIndex) -> int:
@@ -75,55 +75,72 @@ def _checked_rungs(rungs: SupportsIndex) -> int:
 
 
 class Weights(eqx.Module):
-    """Weights of the levels, in nats, and what they are learned from.
+    """Weights of the levels, and what they are learned from.
 
-    - ``log_weights``: ``g``, one number per level, the least of them 0; they tend to the differences of ``log Z``.
-    - ``visits``: of tempered chains to each level since the levels were last visited evenly.
-    - ``gain``: nats that a visit adds to the weight of its level.
-    - ``rounds``: rounds since learning began, or began again; ``begun`` of them were made when ``visits`` were 0.
+    - ``log_weights``: ``g``, one number per level, the least of them 0; they tend to ``log Z`` of the levels.
+    - ``gain``: nats that a round adds to the weight of a level while all are visited alike; it decays.
+    - ``rounds``: rounds since learning began, or began again; it had made ``begun`` of them when ``gain`` last fell.
+    - ``visits``, ``passages``: visits to each level, and walks from one end to the other, since then.
+    - ``heading``: the end at which a replica was last: 1 for the model, -1 for the base, 0 for neither.
     """
 
     log_weights: Float[Array, " levels"]
-    visits: Int[Array, " levels"]
     gain: Float[Array, ""]
     rounds: Int[Array, ""]
     begun: Int[Array, ""]
+    visits: Int[Array, " levels"]
+    passages: Int[Array, ""]
+    heading: Int[Array, "replicas chains"]
 
     @classmethod
-    def none(cls, levels: int, dtype: Any) -> Weights:
+    def none(cls, levels: int, level: Int[Array, "replicas chains"], dtype: Any) -> Weights:
         """Before the first round."""
         return cls(
             log_weights=jnp.zeros(levels, dtype),
-            visits=jnp.zeros(levels, jnp.int32),
-            gain=jnp.asarray(_FIRST_GAIN, dtype),
+            gain=jnp.asarray(_first_gain(levels, level), dtype),
             rounds=jnp.int32(0),
             begun=jnp.int32(0),
+            visits=jnp.zeros(levels, jnp.int32),
+            passages=jnp.int32(0),
+            heading=_ends(level, levels - 1),
         )
 
-    def after(self, visits: Int[Array, " levels"], gain: float | None) -> Weights:
-        """With one more round, in which chains were at the levels so often; ``gain`` None is the decaying one."""
-        total, levels = self.visits + visits, len(visits)
+    def after(self, level: Int[Array, "replicas chains"], constant: float | None) -> Weights:
+        """With one more round, after which replicas are at these levels; ``constant`` is the gain of the authors."""
+        levels, dtype = len(self.visits), self.gain.dtype
+        walkers = level.size - level.shape[1]
+        # The chains at the model, one of each column, are no visitors.
+        now = jnp.zeros_like(self.visits).at[level].add(1).at[0].add(-level.shape[1])
+        ends = _ends(level, levels - 1)
+        visits, passages = self.visits + now, self.passages + jnp.sum(ends * self.heading < 0)
         rounds = self.rounds + 1
-        chains = jnp.sum(visits).astype(self.gain.dtype)
-        if gain is not None:
-            raised = self.log_weights + jnp.log1p(gain * visits).astype(self.gain.dtype)
-            fixed = self.gain, rounds, self.begun
-            return Weights(raised - jnp.min(raised), total, *fixed)
-        raised = self.log_weights + self.gain * visits
-        seen = jnp.sum(total)
-        flat = jnp.min(total) * levels >= _FLAT * seen
-        least = jnp.minimum(_FIRST_GAIN, levels / (chains * rounds)).astype(self.gain.dtype)
-        decayed = jnp.maximum(jnp.where(flat, self.gain / 2, self.gain), least)
-        # As long as all that went before it and as walks through all levels take: no even walk needs that long.
-        patience = self.begun + levels + _PATIENCE * levels**2 / chains
-        lost = ~flat & (rounds - self.begun > patience)
-        return Weights(
-            log_weights=raised - jnp.min(raised),
-            visits=jnp.where(flat | lost, 0, total),
-            gain=jnp.where(lost, _FIRST_GAIN, decayed).astype(self.gain.dtype),
-            rounds=jnp.where(lost, 0, rounds),
-            begun=jnp.where(lost, 0, jnp.where(flat, rounds, self.begun)),
+        flat = jnp.min(visits) * levels >= _FLAT * jnp.sum(visits)
+        settled = flat & (passages >= _PASSAGES)
+        # As long as all before, and ten times as long as a free walk: what has not settled by then does not any more.
+        lost = ~settled & (rounds - self.begun > self.begun + _PATIENCE * levels**2)
+        first = _first_gain(levels, level)
+        decayed = jnp.clip(jnp.where(settled, self.gain / 2, self.gain), 1 / rounds, first)
+        raised = self.log_weights + (
+            self.gain * (levels / walkers) * now if constant is None else jnp.log1p(constant * now)
         )
+        return Weights(
+            log_weights=(raised - jnp.min(raised)).astype(dtype),
+            gain=jnp.where(lost, first, decayed).astype(dtype),
+            rounds=jnp.where(lost, 0, rounds),
+            begun=jnp.where(lost, 0, jnp.where(settled, rounds, self.begun)),
+            visits=jnp.where(lost | settled, 0, visits),
+            passages=jnp.where(lost | settled, 0, passages),
+            heading=jnp.where(ends == 0, self.heading, ends),
+        )
+
+
+def _first_gain(levels: int, level: Int[Array, "replicas chains"]) -> float:
+    """At most one nat for a level that is visited as often as all are, and for a single visit."""
+    return min(1.0, (level.size - level.shape[1]) / levels)
+
+
+def _ends(level: Int[Array, "replicas chains"], last: int) -> Int[Array, "replicas chains"]:
+    return (level == 0).astype(jnp.int8) - (level == last).astype(jnp.int8)
 
 
 class CASTState(AbstractSamplerState):
@@ -172,11 +189,12 @@ class CAST(AbstractAdaptiveSampler, AbstractPathSampler):
     **The weights** :math:`g` are learned by :meth:`adapt`, never by a step, which leaves the law above invariant for
     any of them: at :math:`g_k = \log Z_k` all levels are visited alike.
 
-    - ``gain="decaying"``: a visit adds so many nats to the weight of its level; one at first, half as many every time
-      that the levels have been visited evenly, until that is the 1/t of stochastic approximation. Where the walk ceases
-      to be even, as when training outruns it, learning begins again.
-    - a number, such as 10: :math:`g_k \leftarrow g_k + \log(1 + \gamma n_k)` with :math:`n_k` chains at the level, for
-      ever. It never converges, but follows any model.
+    - ``gain="decaying"``: :math:`g_k \leftarrow g_k + a\, n_k K / N` for :math:`n_k` of :math:`N` tempered chains at
+      one of :math:`K` levels. The gain :math:`a` is at most 1 nat at first, and halved every time that all levels have
+      been visited evenly and ten chains have walked from one end to the other, but not below the :math:`1/t` of
+      stochastic approximation. Where a walk ceases to be even, as when training outruns it, learning begins again.
+    - a number, such as 10: :math:`g_k \leftarrow g_k + \log(1 + \gamma n_k)` for ever. It never converges, but follows
+      any model.
 
     **Other arguments:** ``rungs`` levels, evenly spaced, or ``schedule``, betas of your own rising to 1; ``base`` as in
     `ParallelTempering`. ``state.particles`` are the chains at the model.
@@ -230,12 +248,13 @@ class CAST(AbstractAdaptiveSampler, AbstractPathSampler):
         """Replicas that begin as copies of the particles; tempered ones at levels as far apart as they can be."""
         dtype, chains = particles[0].dtype, particles[0].shape[0]
         levels = np.concatenate([[0], np.arange(self.ratio) * self.rungs // self.ratio])
+        level = jnp.broadcast_to(jnp.asarray(levels, jnp.int32)[:, None], (1 + self.ratio, chains))
         return CASTState(  # pyright: ignore[reportCallIssue] - particles are read from the replicas
             replicas=tuple(jnp.tile(layer, (1 + self.ratio, 1)) for layer in particles),
             target=jnp.zeros(chains, jnp.int32),
-            level=jnp.broadcast_to(jnp.asarray(levels, jnp.int32)[:, None], (1 + self.ratio, chains)),
+            level=level,
             betas=jnp.asarray(first_betas(self.schedule, self.rungs), dtype),
-            weights=Weights.none(self.rungs, dtype),
+            weights=Weights.none(self.rungs, level, dtype),
             base_bias=first_bias(self.base, model, dtype),
         )
 
@@ -286,9 +305,8 @@ class CAST(AbstractAdaptiveSampler, AbstractPathSampler):
 
     def adapt(self, state: CASTState, info: SamplerInfo) -> CASTState:
         """Raises the weights of the levels at which tempered chains are."""
-        visits = jnp.zeros_like(state.weights.visits).at[state.level].add(1).at[0].add(-state.target.size)
-        gain = None if isinstance(self.gain, str) else self.gain
-        return eqx.tree_at(lambda tree: tree.weights, state, state.weights.after(visits, gain))
+        constant = None if isinstance(self.gain, str) else self.gain
+        return eqx.tree_at(lambda tree: tree.weights, state, state.weights.after(state.level, constant))
 
     def between(self, words: Words, model: AbstractEnergyModel, state: CASTState) -> CASTState:
         return state

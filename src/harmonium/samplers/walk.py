@@ -139,12 +139,13 @@ def sweep_at(
     model: AbstractEnergyModel,
     base: Independent | None,
     rows: Configuration,
-    beta: Float[Array, "*rows"],
+    beta: Float[Array, "..."],
     *,
     backwards: bool = False,
 ) -> Configuration:
     """One sweep of every row at its own beta (or all at one) between base and model."""
     if base is None:
+        beta = jnp.broadcast_to(beta, rows[0].shape[:-1])
         return model.sweep(noise, rows, beta, backwards=backwards)
     return Path(base, layered(model), beta).sweep(noise, rows, backwards=backwards)
 

@@ -74,6 +74,8 @@ class SamplerConfig(_Section):
     swaps: str | None = None
     schedule: str | list[float] | None = None
     base: str | None = None
+    ratio: Count | None = None
+    gain: float | str | None = None
 
 
 class TrainConfig(_Section):
