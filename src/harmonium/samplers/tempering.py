@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, SupportsIndex, cast
+from typing import Any, SupportsIndex
 
 import equinox as eqx
 import jax
@@ -12,8 +12,7 @@ from jaxtyping import Array, Float, Int
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.independent import Independent
-from harmonium.energy.layered import AbstractLayered
-from harmonium.energy.path import Path
+from harmonium.energy.machine_path import path_between
 from harmonium.errors import SettingError
 from harmonium.numerics.random import Noise
 from harmonium.numerics.whole import is_number, whole_number
@@ -138,7 +137,7 @@ class ParallelTempering(AbstractAdaptiveSampler, AbstractPathSampler):
       spawned where the flow drops most while swaps are rare.
     - ``base``: "data", independent units at the marginals of the data, the other layers at the fields that the mean of
       the data makes; "uniform", every value alike. In sampling, where there are no data, the marginals are those of a
-      short pilot run. Machines without layers, such as `hm.BoltzmannMachine`, have ``base="uniform"`` only.
+      short pilot run.
 
     Raises `SettingError` for settings out of range. Source: Swendsen and Wang (1986); Desjardins, Courville, Bengio,
     Vincent and Delalleau, "Parallel tempering for training of restricted Boltzmann machines" (2010), whose one hot
@@ -202,7 +201,7 @@ class ParallelTempering(AbstractAdaptiveSampler, AbstractPathSampler):
         betas = np.linspace(1, 0, self.rungs) if isinstance(self.schedule, str) else self.schedule[::-1]
         base = None
         if self.base == "data":
-            base = jnp.asarray(_layered(model).units[0].natural(), dtype)
+            base = jnp.asarray(model.units[0].natural(), dtype)
         return TemperingState(  # pyright: ignore[reportCallIssue] - particles are read from the ladder
             replicas=tuple(jnp.tile(layer, (self.rungs, 1)) for layer in particles),
             holder=jnp.broadcast_to(jnp.arange(self.rungs)[:, None], (self.rungs, chains)),
@@ -226,11 +225,16 @@ class ParallelTempering(AbstractAdaptiveSampler, AbstractPathSampler):
     def step(
         self, noise: Noise, model: AbstractEnergyModel, state: TemperingState
     ) -> tuple[TemperingState, SamplerInfo]:
-        base = self.base_at(model, state)
+        return self.step_from(self.base_at(model, state), noise, model, state)
+
+    def step_from(
+        self, base: Independent | None, noise: Noise, model: AbstractEnergyModel, state: TemperingState
+    ) -> tuple[TemperingState, SamplerInfo]:
+        """A step of a ladder whose far end is ``base``, not the one that the state remembers."""
         shape = state.holder.shape
         rows = state.replicas
         of_rows = _betas_of_replicas(state).reshape(-1)
-        walk = model if base is None else Path(base, _layered(model), of_rows)
+        walk = model if base is None else path_between(base, model, of_rows)
         beta = of_rows if base is None else None
         if self.steps > 1:
             rows = jax.lax.fori_loop(
@@ -257,7 +261,7 @@ class ParallelTempering(AbstractAdaptiveSampler, AbstractPathSampler):
 
     def base_at(self, model: AbstractEnergyModel, state: TemperingState) -> Independent | None:
         """The far end of the ladder as it is now; None where it is uniform, with no energy at all."""
-        return None if state.base_bias is None else base_of(_layered(model), state.base_bias)
+        return None if state.base_bias is None else base_of(model, state.base_bias)
 
     def adapt(self, state: TemperingState, info: SamplerInfo) -> TemperingState:
         """Moves the betas of a "learned" schedule every hundred rounds, those of an "adaptive" one at each."""
@@ -306,7 +310,7 @@ class ParallelTempering(AbstractAdaptiveSampler, AbstractPathSampler):
         return unit_updates(model, state.holder.size, self.steps)
 
 
-def base_of(model: AbstractLayered, bias: Float[Array, " visible"]) -> Independent:
+def base_of(model: AbstractEnergyModel, bias: Float[Array, " visible"]) -> Independent:
     """Independent layers: the visible one of this bias, each other one at the field that the mean of those below makes.
 
     These fields move with the model, so that a base taken at the start of training stays a good one.
@@ -346,12 +350,3 @@ def _flowing(betas: Float[Array, " rungs"], upward: Float[Array, " rungs"]) -> F
     wanted = jnp.linspace(0, 1, len(betas), dtype=betas.dtype)
     aim = jnp.interp(wanted, 1 - falling, betas).at[0].set(betas[0]).at[-1].set(betas[-1])
     return betas + _FEEDBACK_RATE * (aim - betas)
-
-
-def _layered(model: AbstractEnergyModel) -> AbstractLayered:
-    if not isinstance(model, AbstractLayered):
-        raise SettingError(
-            f"base='data' needs a machine of layers such as hm.RBM(64, 16), got a {type(model).__name__}; "
-            "pass base='uniform'"
-        )
-    return cast(AbstractLayered, model)
