@@ -20,7 +20,7 @@ from harmonium.evaluate.annealing import (
     sweep_operations,
     walked_side,
 )
-from harmonium.evaluate.base_rate import base_of, chosen_rows, independent_draws
+from harmonium.evaluate.base_rate import BASES, base_of, chosen_rows, independent_draws
 from harmonium.evaluate.bracket_verdict import doubts_about_bracket
 from harmonium.evaluate.bridge import Bridge, bridge
 from harmonium.evaluate.estimate import Estimate, Kind
@@ -64,6 +64,8 @@ class Bracket:
       as cost twice what AIS does by default, or as a given budget of operations allows.
     - ``burn_in``: sweeps of every replica before, in whose first two thirds the schedule is learned; None is half of
       ``sweeps``.
+    - ``base``: the independent model at the far end: "data" (the marginals of the rows given as ``data``, or of a pilot
+      run of the model), "model" (the model without its couplings), or "uniform", as of `harmonium.evaluate.ais.AIS`.
 
     Sweeps and a budget at once are refused, and with `BudgetError` a budget for fewer than 20 sweeps. Raises
     `SettingError` for numbers out of range.
@@ -77,6 +79,7 @@ class Bracket:
     rungs: int | None = None
     sweeps: int | None = None
     burn_in: int | None = None
+    base: str = "data"
 
     def __post_init__(self) -> None:
         for name, least, most in (
@@ -91,6 +94,10 @@ class Bracket:
                 continue
             fault = f"{name} of a bracket must be a whole number from {least} to {most}"
             object.__setattr__(self, name, whole_number(value, fault, least=least, most=most))
+        if self.base not in BASES:
+            raise SettingError(
+                f"no base of a bracket is called {self.base!r}; choose one of {', '.join(BASES)}"
+            )
 
     def resolve(self, model: AbstractEnergyModel, operations: float | None = None) -> Bracket:
         """These settings with every number set: its own, else what ``operations`` allow, else the usual one."""
@@ -157,9 +164,9 @@ def bracketed_log_partition(
 ) -> Estimate:
     r"""A lower and an upper stochastic bound of :math:`\log Z`, and the bridge between them, which is the value.
 
-    - *Ladders*: independent ladders of replica exchange between the model and independent units at the marginals of
-      the data, half of them started at rows (``data``), half at draws of the base. The schedule is learned in the
-      burn-in and frozen before anything is recorded.
+    - *Ladders*: independent ladders of replica exchange between the model and independent units, half of them started
+      at rows (``data``), half at draws of the base. The schedule is learned in the burn-in and frozen before anything
+      is recorded.
     - *Bridge*: acceptance ratios of neighbouring rungs, added up (`harmonium.evaluate.bridge.bridge`); consistent, and
       neither bound. Of machines with two sides the states of the smaller one are weighed, the larger summed out.
     - *Forward*: annealed importance sampling from exact draws of the base along the frozen schedule, a stochastic
@@ -187,7 +194,9 @@ def bracketed_log_partition(
 
 
 def _base(model: AbstractEnergyModel, rows: np.ndarray | None, settings: Bracket, seed: int) -> Independent:
-    return base_of(model, "data", rows, settings.ladders * settings.chains, _pilot(settings), _words(seed, 0))
+    return base_of(
+        model, settings.base, rows, settings.ladders * settings.chains, _pilot(settings), _words(seed, 0)
+    )
 
 
 def _pilot(settings: Bracket) -> int:
