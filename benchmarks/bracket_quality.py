@@ -4,8 +4,8 @@
     python benchmarks/bracket_quality.py sabotaged
 
 honest: twelve machines small enough to enumerate (random, trained, clustered, near-critical; restricted and general),
-as many brackets of each as there are seeds, and annealing from the base rate with as many sweeps in its forward walk
-alone as the whole bracket takes. Coverage of the 95 % intervals, their median width, errors of both, flags.
+as many brackets of each as there are seeds, and annealing from the base rate (`hm.AIS`) at an equal number of sweeps.
+Coverage of the 95 % intervals, their median width, errors of both, flags.
 
 sabotaged: a mode that is missing from every chain, chains that do not move, chains at a wrong temperature, and too few
 chains that carry the weight: every one must be flagged.
@@ -29,13 +29,10 @@ import harmonium as hm
 from harmonium.data.modes import planted_machine
 from harmonium.energy.couplings.graph import grid
 from harmonium.evaluate import ladders
-from harmonium.evaluate.ais import forward_log_partition
-from harmonium.evaluate.annealing import sweep_operations
 from harmonium.evaluate.likelihood import visible_rows
 from harmonium.evaluate.starts import exact_draws
 from harmonium.samplers.tempering import ParallelTempering
 
-AIS_CHAINS = 100
 ROWS = 400
 
 Case = tuple[Any, np.ndarray]
@@ -198,10 +195,10 @@ def honest(seeds: int, names: list[str]) -> bool:
         model, rows, exact = case_of(name)
         found = [hm.log_partition(model, "bracket", rows, seed) for seed in range(seeds)]
         operations = found[0].cost["operations"]
-        settings = hm.AIS(
-            chains=AIS_CHAINS, temperatures=int(operations / sweep_operations(model, AIS_CHAINS))
-        )
-        annealed = [forward_log_partition(model, rows, settings, seed).value for seed in range(seeds)]
+        annealed = [
+            hm.log_partition(model, "ais", rows, seed, operation_budget=operations).value
+            for seed in range(seeds)
+        ]
         hits = [one.low <= exact <= one.high for one in found]
         width = [one.high - one.low for one in found]
         rmse, other = (

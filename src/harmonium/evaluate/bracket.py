@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
 import numpy as np
+import scipy.special
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.independent import Independent
@@ -24,7 +26,7 @@ from harmonium.evaluate.base_rate import BASES, base_of, chosen_rows, independen
 from harmonium.evaluate.bracket_verdict import doubts_about_bracket
 from harmonium.evaluate.bridge import Bridge, bridge
 from harmonium.evaluate.estimate import Estimate, Kind
-from harmonium.evaluate.ladders import Climb, climb, records_of
+from harmonium.evaluate.ladders import SNAPSHOTS, Climb, climb, records_of
 from harmonium.evaluate.starts import from_rows
 from harmonium.numerics.precision import as_single
 from harmonium.numerics.random import BEYOND_UPDATES, key_words, seed_key
@@ -40,8 +42,9 @@ LEAST_LADDERS = 8
 _LEAST_SWEEPS = 20
 """A budget for fewer is refused."""
 
-_FEWEST_RUNGS, _USUAL_MOST_RUNGS = 8, 24
-"""Rungs where none are given: twice the root of the number of units, within these."""
+_RUNGS_OF_ROOT = 1.25
+_FEWEST_RUNGS, _USUAL_MOST_RUNGS = 6, 24
+"""Rungs where none are given: 1.25 times the root of the number of units, within these."""
 
 _SIGMAS = 1.96
 
@@ -58,8 +61,8 @@ class Bracket:
 
     - ``ladders``: independent blocks that the interval is taken from, at least 8. ``chains``: ladders of replicas in
       each block.
-    - ``rungs``: replicas of each, from the model to independent units at the marginals of the data; None is twice the
-      root of the number of units, from 8 to 24.
+    - ``rungs``: replicas of each, from the model to independent units at the marginals of the data; None is 1.25
+      times the root of the number of units, from 6 to 24.
     - ``sweeps``: sweeps of every replica after the burn-in, and temperatures of the walks either way; None is as many
       as cost twice what AIS does by default, or as a given budget of operations allows.
     - ``burn_in``: sweeps of every replica before, in whose first two thirds the schedule is learned; None is half of
@@ -75,7 +78,7 @@ class Bracket:
     """
 
     ladders: int = 16
-    chains: int = 4
+    chains: int = 1
     rungs: int | None = None
     sweeps: int | None = None
     burn_in: int | None = None
@@ -107,7 +110,7 @@ class Bracket:
                 "them"
             )
         units = sum(layer.size for layer in model.units)
-        usual = int(np.clip(round(2 * units**0.5), _FEWEST_RUNGS, _USUAL_MOST_RUNGS))
+        usual = int(np.clip(round(_RUNGS_OF_ROOT * units**0.5), _FEWEST_RUNGS, _USUAL_MOST_RUNGS))
         known = replace(self, rungs=self.rungs or usual)
         if self.sweeps is None:
             most = (
@@ -129,7 +132,8 @@ class Bracket:
         chains = known.ladders * known.chains
         records, _ = records_of(known.sweeps, known.rungs * chains)
         climbed = known.rungs * (known.burn_in + known.sweeps + records)
-        return (climbed + 2 * known.sweeps + _pilot(known)) * sweep_operations(model, chains)
+        walked = 2 * SNAPSHOTS * known.sweeps
+        return (climbed + walked + _pilot(known)) * sweep_operations(model, chains)
 
     def in_words(self) -> str:
         """What there is to do, for a reader who is to wait for it."""
@@ -187,7 +191,7 @@ def bracketed_log_partition(
     run = _climbed(base, single, side, data, settings, seed)
     found = bridge(*run.by_ladder(settings.ladders))
     path, betas = path_between(base, single), _stops(run.betas, settings.sweeps or 1)
-    start = independent_draws(base, settings.ladders * settings.chains, _words(seed, 4))
+    start = independent_draws(base, len(run.particles[0]), _words(seed, 4))
     walk = anneal(path, side, betas, start, _words(seed, 5))
     back = anneal(path, side, betas[::-1], run.particles, _words(seed, 6))
     return _judged(base, path, found, run, walk, back, settings, blind=data is None)
@@ -256,7 +260,7 @@ def _judged(
     start = base.log_partition()
     value = start + found.value
     forward = _direction(start, walk, Kind.STOCHASTIC_LOWER)
-    reverse = _direction(start, back, Kind.STOCHASTIC_UPPER)
+    reverse = _direction(start, back, Kind.STOCHASTIC_UPPER, SNAPSHOTS)
     middle = Estimate(
         value, found.stderr, value - found.half_width, value + found.half_width, kind=Kind.CONSISTENT
     )
@@ -308,9 +312,15 @@ def _judged(
     )
 
 
-def _direction(start: float, walk: Annealed, kind: Kind) -> Estimate:
-    """One of the two bounds: a walk back weighs its chains by 1/w."""
+def _direction(start: float, walk: Annealed, kind: Kind, repeats: int = 1) -> Estimate:
+    """One of the two bounds: a walk back weighs its chains by 1/w.
+
+    Walks are in ``repeats`` rounds over the same chains; their error is that of the means over these.
+    """
     log_mean, stderr = log_mean_weight(walk.log_weight)
+    if repeats > 1 and math.isfinite(log_mean):
+        by_chain = scipy.special.logsumexp(walk.log_weight.reshape(repeats, -1), axis=0) - math.log(repeats)
+        stderr = log_mean_weight(by_chain)[1]
     sign = 1 if kind == Kind.STOCHASTIC_LOWER else -1
     return Estimate(
         start + sign * log_mean,

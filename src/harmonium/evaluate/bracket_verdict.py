@@ -12,7 +12,7 @@ from harmonium.energy.base import AbstractEnergyModel
 from harmonium.evaluate.annealing import Annealed
 from harmonium.evaluate.bridge import Bridge, bridge
 from harmonium.evaluate.estimate import Estimate
-from harmonium.evaluate.ladders import Climb
+from harmonium.evaluate.ladders import SNAPSHOTS, Climb
 from harmonium.evaluate.verdict import (
     ALARM,
     BLIND,
@@ -123,7 +123,10 @@ def _doubts_about_origins(
     """Ladders that began at rows and at the base, of the same equilibrium, cannot be told apart."""
     first, count = ladders
     chains = len(run.trips) * first // count
-    doubts = doubts_about_origins(model, run.particles, back, chains)
+    # All snapshots of a chain together: were they alike, the chain would not have moved, and that is to be seen.
+    by_chain = np.arange(len(run.particles[0])).reshape(SNAPSHOTS, -1).T.ravel()
+    particles = tuple(layer[by_chain] for layer in run.particles)
+    doubts = doubts_about_origins(model, particles, back.log_weight[by_chain], SNAPSHOTS * chains)
     hotter, colder = run.by_ladder(count)
     halves = [bridge(hotter[half], colder[half]) for half in (slice(None, first), slice(first, None))]
     apart, error = halves[1].value - halves[0].value, math.hypot(halves[0].stderr, halves[1].stderr)

@@ -30,6 +30,9 @@ _LEARNING = 2 / 3
 _MOST_NUMBERS = 1 << 22
 """Most log-weights that are recorded of either kind; longer runs record fewer rounds."""
 
+SNAPSHOTS = 4
+"""How often the chains at the model are kept, evenly spread: what walks back start from."""
+
 _EVERY = 2
 """Rounds of each record at least: both the even and the odd pairs have tried to swap."""
 
@@ -40,7 +43,8 @@ class Climb(NamedTuple):
     - ``hotter``: log-weights of draws at rung ``k`` at rung ``k + 1``; ``colder``: of draws at rung ``k + 1`` at rung
       ``k``; both ``(records, pairs, chains)``, float32 nats. Rung 0 is the model.
     - ``energy``: per record and chain, an energy of the chain at the model.
-    - ``particles``: where the chains at the model ended. ``betas``: the frozen schedule, falling from 1 to 0.
+    - ``particles``: where the chains at the model were at each of `SNAPSHOTS` times, those of one time one after the
+      other. ``betas``: the frozen schedule, falling from 1 to 0.
     - ``rejection``: per pair, how often a swap was refused. ``trips``: per chain, how many replicas came from the base
       to the model, both since the schedule was frozen.
     """
@@ -70,7 +74,7 @@ class Climb(NamedTuple):
 def records_of(sweeps: int, replicas: int) -> tuple[int, int]:
     """How many records are taken of so many sweeps of all replicas, and how many sweeps each is apart."""
     every = max(_EVERY, -(-sweeps * replicas // _MOST_NUMBERS))
-    return max(2, sweeps // every), every
+    return SNAPSHOTS * max(1, sweeps // (SNAPSHOTS * every)), every
 
 
 def climb(
@@ -92,7 +96,7 @@ def climb(
     records, every = records_of(sweeps, rungs * len(particles[0]))
     window = int(burn_in * _LEARNING) // _MOVES
     with jax.default_matmul_precision("highest"):
-        shares, state = _climb_program()(
+        shares, particles, state = _climb_program()(
             base,
             model,
             side,
@@ -101,15 +105,15 @@ def climb(
             words,
             jnp.int32(window),
             jnp.int32(burn_in - window * _MOVES),
-            records,
+            records // SNAPSHOTS,
             jnp.int32(every),
         )
-    hotter, colder, energy = (np.asarray(part) for part in shares)
+    hotter, colder, energy = (np.asarray(part).reshape(records, *part.shape[2:]) for part in shares)
     return Climb(
         hotter,
         colder,
         energy,
-        tuple(np.asarray(layer) for layer in state.particles),
+        tuple(np.asarray(layer).reshape(-1, layer.shape[-1]) for layer in particles),
         np.asarray(state.betas, np.float64),
         np.asarray(state.traffic.rejection, np.float64),
         np.asarray(state.traffic.trips),
@@ -132,7 +136,7 @@ def _climb(
     settle: Array,
     records: int,
     every: Array,
-) -> tuple[Any, TemperingState]:
+) -> tuple[Any, Configuration, TemperingState]:
     noise = Noise.of(words)
 
     def moved(state: TemperingState, rounds: Array) -> TemperingState:
@@ -159,8 +163,13 @@ def _climb(
         state,
         eqx.tree_at(lambda tree: tree.trips, traffic, jnp.zeros_like(traffic.trips)),
     )
-    state, shares = jax.lax.scan(record, state, None, length=records)
-    return shares, state
+
+    def part(now: TemperingState, _: None):
+        now, shares = jax.lax.scan(record, now, None, length=records)
+        return now, (shares, now.particles)
+
+    state, (shares, kept) = jax.lax.scan(part, state, None, length=SNAPSHOTS)
+    return shares, kept, state
 
 
 def _counted_anew(state: TemperingState) -> TemperingState:

@@ -43,7 +43,7 @@ def doubts_about(
     if start.blind:
         doubts.append(BLIND)
     if start.first:
-        doubts += doubts_about_origins(model, start.particles, walk, start.first)
+        doubts += doubts_about_origins(model, start.particles, walk.log_weight, start.first)
     return doubts
 
 
@@ -78,15 +78,15 @@ def part(one: float, its_stderr: float, other: float, its: float) -> bool:
 
 
 def doubts_about_origins(
-    model: AbstractEnergyModel, particles: tuple[np.ndarray, ...], walk: Annealed, first: int
+    model: AbstractEnergyModel, particles: tuple[np.ndarray, ...], log_weight: np.ndarray, first: int
 ) -> list[str]:
     """Chains of two origins, the first ``first`` and the others, that are at equilibrium cannot be told apart.
 
-    ``walk`` is the one back from where they are.
+    ``log_weight`` are those of walks back from where they are.
     """
     doubts = []
     halves = (slice(None, first), slice(first, None))
-    (one, its_stderr), (other, its) = (log_mean_weight(walk.log_weight[half]) for half in halves)
+    (one, its_stderr), (other, its) = (log_mean_weight(log_weight[half]) for half in halves)
     if part(one, its_stderr, other, its):
         doubts.append(f"reversed chains of the two origins part by {abs(one - other):.3g} nats")
     energies = energies_of(model, particles)
