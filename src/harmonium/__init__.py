@@ -26,6 +26,7 @@ _PUBLIC = {
     "save": "harmonium.train.model_file",
     "load": "harmonium.train.model_file",
     "AIS": "harmonium.evaluate.ais",
+    "Bracket": "harmonium.evaluate.bracket",
     "log_likelihood": "harmonium.evaluate.likelihood",
     "log_partition": "harmonium.evaluate.likelihood",
     "moments": "harmonium.evaluate.moments",
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from harmonium.errors import HarmoniumError as HarmoniumError
     from harmonium.errors import HarmoniumWarning as HarmoniumWarning
     from harmonium.evaluate.ais import AIS as AIS
+    from harmonium.evaluate.bracket import Bracket as Bracket
     from harmonium.evaluate.estimate import Estimate as Estimate
     from harmonium.evaluate.likelihood import log_likelihood as log_likelihood
     from harmonium.evaluate.likelihood import log_partition as log_partition

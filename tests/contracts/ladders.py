@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from harmonium.energy.path import Path
+from harmonium.energy.machine_path import path_between
 from harmonium.numerics.precision import as_double, as_single
 from harmonium.samplers.base import AbstractSampler
 from harmonium.samplers.ladder import exchanged, pairs_in_turn, swap_pairs
@@ -54,7 +54,7 @@ class WronglySwapped(AbstractSampler):
         swept = (
             model.sweep(noise.at(0), state.ladder, beta)
             if base is None
-            else Path(base, model, beta).sweep(noise.at(0), state.ladder)
+            else path_between(base, model, beta).sweep(noise.at(0), state.ladder)
         )
         energies = self.difference(model, base, state.ladder if self.stale else swept)
         log_ratio = (state.betas[:-1] - state.betas[1:])[:, None] * (energies[:-1] - energies[1:])
@@ -143,5 +143,6 @@ TEMPERED: dict[str, tuple[Any, ...]] = {
     "stale swaps": ("three layers", ParallelTempering(3, swaps="random"), joint, True),
     "swaps by beta F from the data": ("strong rbm", ParallelTempering(2), marginal),
     "a general machine": ("machine", ParallelTempering(schedule=[0, 0.5, 1], base="uniform"), opposite),
+    "a general machine from the data": ("machine", ParallelTempering(schedule=[0, 0.5, 1]), opposite),
 }
 """Machine, sampler, and what its twin does wrongly: the difference that it swaps by, and whether that is stale."""

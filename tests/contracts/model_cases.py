@@ -10,9 +10,10 @@ from typing import Any
 import jax
 import numpy as np
 
+from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.couplings.graph import grid
 from harmonium.energy.independent import Independent
-from harmonium.energy.layered import AbstractLayered
+from harmonium.energy.machine_path import MachinePath
 from harmonium.energy.path import Path
 from tests.contracts.machines import wave_layers, wave_machine, wave_rbm, wave_vector
 from tests.contracts.tables import Table
@@ -73,7 +74,7 @@ def _path_energy(base: Energy, model: Energy) -> Energy:
     return energy
 
 
-def wave_base(model: AbstractLayered) -> Independent:
+def wave_base(model: AbstractEnergyModel) -> Independent:
     """Independent layers like those of a model, of biases that are none of its own."""
     biases = [wave_vector(units.size, 2.0 + place) for place, units in enumerate(model.units)]
     return Independent.from_arrays(biases, kinds=[units.kind for units in model.units])
@@ -89,6 +90,11 @@ def _path_between_layers() -> Path:
     arguments: dict[str, Any] = model.parameters() | {"biases": [wave_vector(n, 0.2) for n in (3, 2, 2)]}
     earlier = model.from_arrays(**arguments)
     return Path(earlier, model, 0.3)
+
+
+def _path_to_a_machine() -> MachinePath:
+    model = wave_machine(3, 2, visible="spin", gain=0.7)
+    return MachinePath(wave_base(model), model, 0.6)
 
 
 MODELS: dict[str, ModelCase] = {
@@ -117,6 +123,7 @@ MODELS: dict[str, ModelCase] = {
         _independent_energy,
     ),
     "path to an rbm": ModelCase(_path_to_an_rbm, _path_energy(_independent_energy, _rbm_energy)),
+    "path to a machine": ModelCase(_path_to_a_machine, _path_energy(_independent_energy, _pairs_energy)),
     "path between layers": ModelCase(_path_between_layers, _path_energy(_layers_energy, _layers_energy)),
 }
 """Machines by name; every proof of models and exact evaluators runs on each."""

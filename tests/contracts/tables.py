@@ -12,6 +12,7 @@ import scipy.stats
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.boltzmann import BoltzmannMachine
+from harmonium.energy.machine_path import MachinePath
 from harmonium.typing import Clamp
 
 FALSE_ALARM = 1e-5
@@ -53,8 +54,9 @@ class Table:
         if sides:
             blocks = [[unit for i in side for unit in range(edges[i], edges[i + 1])] for side in sides]
         else:
-            assert isinstance(model, BoltzmannMachine)
-            blocks = [group for layer in range(len(sizes)) for group in model.groups(layer)]
+            machine = model.model if isinstance(model, MachinePath) else model
+            assert isinstance(machine, BoltzmannMachine)
+            blocks = [group for layer in range(len(sizes)) for group in machine.groups(layer)]
         assert sorted(unit for block in blocks for unit in block) == list(range(edges[-1]))
         return cls(layers, supports, sides, energy, tuple(map(tuple, blocks)))
 

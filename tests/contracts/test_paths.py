@@ -9,8 +9,10 @@ import pytest
 
 import harmonium as hm
 from harmonium.energy.bipartite import AbstractBipartite
+from harmonium.energy.boltzmann import BoltzmannMachine
 from harmonium.energy.independent import Independent
 from harmonium.energy.layered import AbstractLayered
+from harmonium.energy.machine_path import MachinePath, path_between
 from harmonium.energy.path import Path
 from harmonium.errors import SettingError
 from harmonium.numerics.precision import as_single
@@ -69,6 +71,10 @@ def test_every_row_may_stand_at_a_point_of_its_own(name: str) -> None:
 def test_a_sweep_keeps_the_law_of_each_rows_point(name: str) -> None:
     """Chains at two points side by side, each at its own exact law; moved to the other's point they would drift."""
     path, table = path_to(name), table_of(name)
+    check_each_rows_point(path, table)
+
+
+def check_each_rows_point(path: Any, table: Table) -> None:
     with jax.enable_x64(True):
         laws, kernels = [], []
         for beta in (0.3, 0.9):
@@ -129,8 +135,8 @@ def test_independent_layers_have_a_known_partition_function() -> None:
     for name in LAYERED:
         base = wave_base(model_of(name))
         assert base.log_partition() == pytest.approx(Table.of(base).log_partition(), rel=1e-14)
-    with pytest.raises(SettingError, match="at least two layers, got 1"):
-        Independent([hm.Bernoulli(3)])
+    with pytest.raises(SettingError, match="at least one layer, got none"):
+        Independent([])
 
 
 def test_ends_of_other_layers_are_refused() -> None:
@@ -142,3 +148,43 @@ def test_ends_of_other_layers_are_refused() -> None:
     ):
         with pytest.raises(SettingError, match="a path runs between two machines of the same layers"):
             Path(base, model)
+
+
+MACHINES = [name for name in MODELS if isinstance(model_of(name), BoltzmannMachine)]
+general = pytest.mark.parametrize("name", MACHINES)
+
+
+def machine_path_to(name: str) -> MachinePath:
+    return MachinePath(wave_base(model_of(name)), model_of(name))
+
+
+@general
+def test_a_path_to_a_machine_ends_at_its_ends(name: str) -> None:
+    path, table = machine_path_to(name), table_of(name)
+    layers: Any = table.layers
+    with jax.enable_x64(True):
+        for beta, end in ((0.0, path.base), (1.0, path.model)):
+            here = path.at(beta)
+            np.testing.assert_array_equal(here.energy(layers), end.energy(layers))
+            for layer in range(len(layers)):
+                found, expected = np.broadcast_arrays(here.field(layer, layers), end.field(layer, layers))
+                np.testing.assert_array_equal(found, expected)
+        many = path.at(np.linspace(0, 0.8, table.count))
+        found = many.log_weight(layers, many.beta + 0.2)
+        expected = many.energy(layers) - path.at(many.beta + 0.2).energy(layers)
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["machine", "machine of spins on a lattice"])
+def test_a_sweep_of_a_machine_keeps_the_law_of_each_rows_point(name: str) -> None:
+    check_each_rows_point(machine_path_to(name), table_of(name))
+
+
+def test_a_path_leads_to_machines_only() -> None:
+    machine, base = model_of("machine"), wave_base(model_of("machine"))
+    assert isinstance(path_between(base, machine), MachinePath)
+    assert isinstance(path_between(wave_base(model_of("rbm")), model_of("rbm")), Path)
+    with pytest.raises(SettingError, match="a path runs between two machines of the same layers"):
+        path_between(wave_base(model_of("rbm")), machine)
+    with pytest.raises(SettingError, match="a path leads to a machine such as"):
+        path_between(base, model_of("path to a machine"))

@@ -334,9 +334,14 @@ def test_what_belongs_to_another_sampler_is_refused() -> None:
         build_sampler("cold", {})
     with pytest.raises(SettingError, match="steps=2 belongs to Gibbs sampling"):
         hm.PCD(2, sampler=ParallelTempering(3))
-    with pytest.raises(SettingError, match="base='data' needs a machine of layers"):
-        hm.sample(model_of("machine"), 3, steps=5, sampler=ParallelTempering(3))
-    assert hm.sample(model_of("machine"), 3, steps=5, sampler=ParallelTempering(3, base="uniform")).shape == (
-        3,
-        3,
-    )
+
+
+@pytest.mark.parametrize("base", ["data", "uniform"])
+def test_general_machines_have_either_base(base: str) -> None:
+    """Samples after the pilot, the learning and the ladder follow the exact law."""
+    name, rows = "machine", 20_000
+    states, law = table_of(name).marginal(0, table_of(name).law())
+    tempering = ParallelTempering(3, schedule="learned", base=base)
+    drawn = hm.sample(model_of(name), rows, steps=60, seed=5, sampler=tempering)
+    counts = np.array([(drawn == state).all(axis=1).sum() for state in states])
+    assert agreement(counts, law) > FALSE_ALARM

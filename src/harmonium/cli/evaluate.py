@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from harmonium.cli.methods import with_settings
 from harmonium.cli.options import Binarize, Data, Json, Member, Source
 
 
@@ -25,8 +26,9 @@ def evaluate(
     method: Annotated[
         str,
         typer.Option(
-            metavar="auto|exact|ais",
-            help="How the partition function is found: exactly, by annealing both ways, or whichever fits.",
+            metavar="auto|exact|ais|bracket",
+            help="How the partition function is found: exactly, by annealing both ways, by a bridge on tempered chains "
+            "between the two, or (auto) exactly where that fits and else by a bracket.",
             show_default=True,
         ),
     ] = "auto",
@@ -35,15 +37,32 @@ def evaluate(
         typer.Option(
             metavar="SECONDS",
             help="What it may cost, in seconds of a nominal 2e10 operations each; counted, never timed. Default 10 for "
-            "exact sums; annealing then takes 1000 temperatures.",
+            "exact sums; what draws has a usual length.",
         ),
     ] = None,
     chains: Annotated[
-        int | None, typer.Option(metavar="N", help="Of annealing, each way; default 100.")
+        int | None,
+        typer.Option(
+            metavar="N", help="Of annealing, each way; default 100. Of a bracket, per ladder; default 4."
+        ),
     ] = None,
     temperatures: Annotated[
         int | None,
         typer.Option(metavar="N", help="Of annealing; default 1000, or as many as --budget allows."),
+    ] = None,
+    ladders: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Of a bracket: independent blocks, at least 8; default 16."),
+    ] = None,
+    rungs: Annotated[
+        int | None, typer.Option(metavar="N", help="Of a bracket; default by size, 8 to 24.")
+    ] = None,
+    sweeps: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Of a bracket; default as its usual cost or --budget allows."),
+    ] = None,
+    burn_in: Annotated[
+        int | None, typer.Option(metavar="N", help="Of a bracket, in sweeps; default half of the sweeps.")
     ] = None,
     bit_budget: Annotated[
         int | None,
@@ -61,7 +80,7 @@ def evaluate(
     from harmonium.cli.cache import keep_compiled_programs
     from harmonium.cli.failure import DONE, NOT_TO_BE_TRUSTED, in_flags
     from harmonium.cli.outcome import (
-        announce_annealing,
+        announce_work,
         describe_members,
         describe_split,
         held_out_split,
@@ -71,24 +90,24 @@ def evaluate(
     from harmonium.cli.output import put, put_json, say
     from harmonium.cli.sources import data_for, open_model
     from harmonium.errors import SettingError
-    from harmonium.evaluate.ais import AIS
     from harmonium.evaluate.ensemble import doubted
     from harmonium.evaluate.estimate import Kind
-    from harmonium.evaluate.likelihood import NOMINAL_RATE, annealing_ahead, both_estimates, check_method
+    from harmonium.evaluate.likelihood import NOMINAL_RATE, both_estimates, check_method, work_ahead
     from harmonium.numerics.enumerate import BIT_BUDGET
     from harmonium.report.summaries import summarise_model
 
     check_method(method)
-    how: str | AIS = method
-    if method == "ais":
-        how = AIS(chains=100 if chains is None else chains, temperatures=temperatures)
-    elif chains is not None or temperatures is not None:
-        given = f"--temperatures {temperatures}" if chains is None else f"--chains {chains}"
-        raise SettingError(
-            f"{given} is a setting of annealing, which --method {method} "
-            + ("has no use for; use" if method == "exact" else "may or may not choose; ask for it with")
-            + " --method ais"
-        )
+    how = with_settings(
+        method,
+        {
+            "chains": chains,
+            "temperatures": temperatures,
+            "ladders": ladders,
+            "rungs": rungs,
+            "sweeps": sweeps,
+            "burn_in": burn_in,
+        },
+    )
     if budget is not None and not 0 < budget < math.inf:
         raise SettingError(f"--budget must be a number of seconds above 0, got {budget:g}; pass e.g. 10")
     keep_compiled_programs()
@@ -97,9 +116,9 @@ def evaluate(
     split = held_out_split(dataset) if split is None else split
     bits = BIT_BUDGET if bit_budget is None else bit_budget
     operations = None if budget is None else budget * NOMINAL_RATE
-    ahead = annealing_ahead(opened.model, how, bits, operations)
+    ahead = work_ahead(opened.model, how, bits, operations)
     if ahead is not None:
-        announce_annealing(opened.model, ahead)
+        announce_work(opened.model, ahead)
     likelihood, partition = both_estimates(
         opened.model, dataset, how, seed, split=split, bit_budget=bits, operation_budget=operations
     )

@@ -12,8 +12,8 @@ from harmonium.cli.output import put, put_json, say
 from harmonium.data.base import DataSet
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.ensemble import Ensemble
-from harmonium.energy.layered import AbstractLayered
-from harmonium.evaluate.ais import AIS, as_layered
+from harmonium.evaluate.ais import AIS
+from harmonium.evaluate.bracket import Bracket
 from harmonium.evaluate.ensemble import band, median_estimate
 from harmonium.evaluate.estimate import Estimate
 from harmonium.evaluate.exact import likelihood_operations, plan_enumeration
@@ -29,22 +29,20 @@ from harmonium.train.run import Run
 _SAMPLES = 64
 
 _LONG = 1e11
-"""Operations of annealing that are worth a word before they begin: some seconds and more."""
+"""Operations of what draws that are worth a word before they begin: some seconds and more."""
 
 _COIN_FLIPS = 2
 """How many times the entropy of coin flips, n log 2, a model of n units may lose per row and still be believed."""
 
 
-def announce_annealing(model: AbstractEnergyModel | Ensemble, settings: AIS) -> None:
-    """Say how long annealing will be, where that is long."""
+def announce_work(model: AbstractEnergyModel | Ensemble, settings: AIS | Bracket) -> None:
+    """Say how long what draws will be, where that is long."""
     one, members = (model.member(0), len(model)) if isinstance(model, Ensemble) else (model, 1)
-    operations = members * settings.operations(as_layered(one))
+    operations = members * settings.operations(one)
     if operations > _LONG:
+        what, _, how = settings.in_words().partition(": ")
         times = f"{members} times " if members > 1 else ""
-        say(
-            f"annealing: {times}{settings.temperatures} temperatures with {settings.chains} chains each way, "
-            f"{operations:.2g} operations"
-        )
+        say(f"{what}: {times}{how}, {operations:.2g} operations")
 
 
 def conclude(run: Run, data: DataSet, path: Path, as_json: bool, draw: bool) -> int:
@@ -196,10 +194,8 @@ def _score(
     if plan is not None and likelihood_operations(model, len(rows)) <= MOST_OPERATIONS:
         return log_likelihood(model, rows), False, "\n".join(notes)
     bits = plan_enumeration(model).bits
-    other = ""
-    if isinstance(model, AbstractLayered):
-        place = shlex.quote(str(path))
-        other = f"; harmonium evaluate {place} --method ais gives one, with a verdict"
+    place = shlex.quote(str(path))
+    other = f"; harmonium evaluate {place} gives one, with a verdict"
     notes.append(
         f"too large for an exact likelihood here ({bits} units to enumerate, 2**{bits} states); what follows is a "
         f"proxy, not a likelihood{other}"

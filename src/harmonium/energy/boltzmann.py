@@ -172,14 +172,16 @@ class BoltzmannMachine(AbstractEnergyModel):
         clamp: Clamp | None = None,
         *,
         backwards: bool = False,
+        tilt: Tilt | None = None,
     ) -> Configuration:
         """Layer after layer, group after group of units that are not coupled to each other, each drawn exactly.
 
         ``backwards`` it is the last group of the last layer that is drawn first.
 
         Every unit reads a noise word of its own. ``beta`` multiplies every field, one value for all rows or one per
-        row. The field of a group is taken from the present state by one product with its rows of ``C``: a sweep costs
-        what one product with all of ``C`` costs, and no rounding adds up from group to group.
+        row; what ``tilt`` adds is not multiplied by it. The field of a group is taken from the present state by one
+        product with its rows of ``C``: a sweep costs what one product with all of ``C`` costs, and no rounding adds up
+        from group to group.
         """
         batch, edges = configuration[0].shape[:-1], self._edges
         size = edges[-1]
@@ -198,6 +200,9 @@ class BoltzmannMachine(AbstractEnergyModel):
             matrix=self.couplings[0].matrix()[order][:, order],
             bias=jnp.concatenate([units.bias for units in self.units])[order],
             beta=None if beta is None else jnp.broadcast_to(beta, batch).reshape(-1),
+            tilt=None
+            if tilt is None
+            else Tilt(tilt.bias[order], jnp.broadcast_to(tilt.share, batch).reshape(-1)),
             held=_held(clamp, batch, [units.size for units in self.units]),
         )
         now = now._replace(held=None if now.held is None else by_unit(now.held))
@@ -239,6 +244,17 @@ class BoltzmannMachine(AbstractEnergyModel):
         return tuple(int(edge) for edge in np.cumsum([0, *(units.size for units in self.units)]))
 
 
+class Tilt(NamedTuple):
+    """A field that does not come from the machine: ``share`` of ``bias``, of one number per unit of all layers.
+
+    ``share`` is one number for all rows or one per row. With it a machine walks on a path from independent units, see
+    `harmonium.energy.machine_path.MachinePath`.
+    """
+
+    bias: Float[Array, " n"]
+    share: Float[Array, "*batch"]
+
+
 class _Stretch(NamedTuple):
     """Groups of much the same size that lie one after the other: the widest, and where each begins and ends."""
 
@@ -266,6 +282,7 @@ class _Sweep(NamedTuple):
     matrix: Float[Array, "n n"]
     bias: Float[Array, " n"]
     beta: Float[Array, " rows"] | None
+    tilt: Tilt | None
     held: Array | None
 
     def drawn(self, units: AbstractUnits, stretch: _Stretch, backwards: bool) -> Float[Array, "n rows"]:
@@ -286,6 +303,8 @@ class _Sweep(NamedTuple):
             field = part(self.matrix) @ states + part(self.bias)[:, None]
             if self.beta is not None:
                 field = field * self.beta.astype(field.dtype)
+            if self.tilt is not None:
+                field = field + part(self.tilt.bias)[:, None] * self.tilt.share.astype(field.dtype)
             drawn = units.sample(part(self.words), field)
             if not alike:
                 unit = here + jnp.arange(width)

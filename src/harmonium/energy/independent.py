@@ -24,7 +24,7 @@ class Independent(AbstractLayered):
 
     Its partition function is known, :math:`\log Z = \sum_l A_l`, and it is sampled in one draw. As the base of a
     `harmonium.energy.path.Path` it has the layers of the model at the other end: the layers of a model at rest, or
-    layers at marginals of their own. Raises `SettingError` for fewer than two layers. Source: the base-rate model of
+    layers at marginals of their own. Raises `SettingError` for no layer at all. Source: the base-rate model of
     Salakhutdinov and Murray, "On the quantitative analysis of deep belief networks" (2008), section 4.1; theirs has
     a bias for the visible units only, ours for every layer.
 
@@ -37,8 +37,8 @@ class Independent(AbstractLayered):
     couplings: tuple[Absent, ...]  # pyright: ignore[reportIncompatibleUnannotatedOverride]
 
     def __init__(self, units: Sequence[AbstractUnits]):
-        if len(units) < 2:
-            raise SettingError(f"an Independent model has at least two layers, got {len(units)}")
+        if not units:
+            raise SettingError("an Independent model has at least one layer, got none")
         self.units = tuple(units)
         self.couplings = tuple(Absent(lower.size, upper.size) for lower, upper in pairwise(units))
 

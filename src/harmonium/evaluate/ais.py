@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.independent import Independent
-from harmonium.energy.layered import AbstractLayered
-from harmonium.energy.path import Path
+from harmonium.energy.machine_path import AnyPath, path_between
 from harmonium.errors import BudgetError, SettingError
 from harmonium.evaluate.annealing import (
     Annealed,
@@ -28,7 +28,7 @@ from harmonium.evaluate.starts import Start, equilibrium_starts
 from harmonium.evaluate.verdict import LEAST_EFFECTIVE_CHAINS, doubts_about
 from harmonium.numerics.precision import as_single
 from harmonium.numerics.random import BEYOND_UPDATES, key_words, seed_key
-from harmonium.numerics.whole import whole_number
+from harmonium.numerics.whole import rounded_up, whole_number
 from harmonium.typing import Words
 
 DEFAULT_TEMPERATURES = 1000
@@ -85,7 +85,7 @@ class AIS:
                     f"no {name} of AIS is called {getattr(self, name)!r}; choose one of {', '.join(known)}"
                 )
 
-    def resolve(self, model: AbstractLayered, operations: float | None = None) -> AIS:
+    def resolve(self, model: AbstractEnergyModel, operations: float | None = None) -> AIS:
         """These settings with a number of temperatures: their own, else what ``operations`` allow, else 1000."""
         if self.temperatures is not None:
             if operations is not None:
@@ -100,27 +100,25 @@ class AIS:
         if operations < _LEAST_TEMPERATURES * each:
             raise BudgetError(
                 f"AIS with {self.chains} chains takes at least {_LEAST_TEMPERATURES} temperatures, which is more than "
-                f"the budget allows; pass operation_budget={_rounded_up(_LEAST_TEMPERATURES * each):.2g} or more"
+                f"the budget allows; pass operation_budget={rounded_up(_LEAST_TEMPERATURES * each):.2g} or more"
             )
         return replace(self, temperatures=min(_MOST_TEMPERATURES, int(operations / each)))
 
-    def operations(self, model: AbstractLayered) -> float:
+    def in_words(self) -> str:
+        """What there is to do, for a reader who is to wait for it."""
+        return f"annealing: {self.temperatures} temperatures with {self.chains} chains each way"
+
+    def operations(self, model: AbstractEnergyModel) -> float:
         """What the walks both ways count as, with the default number of temperatures where none is set."""
         return (self.temperatures or DEFAULT_TEMPERATURES) * _WALKS * sweep_operations(model, self.chains)
-
-
-def _rounded_up(number: float) -> float:
-    """The next number of two digits."""
-    unit = 10.0 ** (math.floor(math.log10(number)) - 1)
-    return math.ceil(number / unit) * unit
 
 
 class Prepared(NamedTuple):
     """A path from a frozen base, its stops, and what names the draws to come."""
 
-    path: Path
+    path: AnyPath
     base: Independent
-    side: int
+    side: int | None
     betas: np.ndarray
     key: Any
 
@@ -130,7 +128,7 @@ class Prepared(NamedTuple):
 
 
 def forward_log_partition(
-    model: AbstractLayered, data: np.ndarray | None = None, settings: AIS | None = None, seed: int = 0
+    model: AbstractEnergyModel, data: np.ndarray | None = None, settings: AIS | None = None, seed: int = 0
 ) -> Estimate:
     r"""Annealed importance sampling from the base to the model: a stochastic *lower* bound of :math:`\log Z`.
 
@@ -139,18 +137,19 @@ def forward_log_partition(
 
     in nats, with :math:`E_\beta = (1-\beta) E_0 + \beta E`. :math:`\hat Z` is unbiased, so that its logarithm is too
     low on average (Jensen), and lower the fewer chains carry the weight. Walks hold the states of the smaller side and
-    sum the larger one out. ``data`` are rows, already encoded; without them the base is that of a pilot run.
+    sum the larger one out; those of a machine without sides hold all its units. ``data`` are rows, already encoded;
+    without them the base is that of a pilot run.
     ``stderr`` is on the log scale; ``cost`` holds the effective number of chains.
 
     Source: Neal (2001); Salakhutdinov and Murray (2008), whose form has the states of the visible side.
     """
-    settings = (settings or AIS()).resolve(as_layered(model))
+    settings = (settings or AIS()).resolve(model)
     prepared = prepare(model, data, settings, seed)
     return _forward(prepared, _walk_forward(prepared, settings))
 
 
 def reverse_log_partition(
-    model: AbstractLayered, data: np.ndarray | None = None, settings: AIS | None = None, seed: int = 0
+    model: AbstractEnergyModel, data: np.ndarray | None = None, settings: AIS | None = None, seed: int = 0
 ) -> Estimate:
     r"""The same walk backwards, from the model to the base: a stochastic *upper* bound of :math:`\log Z`.
 
@@ -161,14 +160,14 @@ def reverse_log_partition(
     the direction holds only as far as those have reached equilibrium; ``reason`` says which. Source: Burda, Grosse and
     Salakhutdinov (2015), section 3; Jarzynski's equality read backwards.
     """
-    settings = (settings or AIS()).resolve(as_layered(model))
+    settings = (settings or AIS()).resolve(model)
     prepared = prepare(model, data, settings, seed)
     start = _starts(prepared, data, settings, None if data is not None else _walk_forward(prepared, settings))
     return _reverse(prepared, start, _walk_back(prepared, start))
 
 
 def both_directions(
-    model: AbstractLayered, data: np.ndarray | None = None, settings: AIS | None = None, seed: int = 0
+    model: AbstractEnergyModel, data: np.ndarray | None = None, settings: AIS | None = None, seed: int = 0
 ) -> Estimate:
     """Forward annealed importance sampling, judged by its reverse.
 
@@ -178,7 +177,7 @@ def both_directions(
     is worth fewer than ten chains, when a number is not finite, or when reversed chains that started from rows and
     from rest disagree.
     """
-    settings = (settings or AIS()).resolve(as_layered(model))
+    settings = (settings or AIS()).resolve(model)
     prepared = prepare(model, data, settings, seed)
     walk = _walk_forward(prepared, settings)
     forward = _forward(prepared, walk)
@@ -213,14 +212,14 @@ def both_directions(
     )
 
 
-def prepare(model: AbstractLayered, rows: np.ndarray | None, settings: AIS, seed: int) -> Prepared:
+def prepare(model: AbstractEnergyModel, rows: np.ndarray | None, settings: AIS, seed: int) -> Prepared:
     """Choose and freeze base and schedule, with draws that the walks do not see again."""
-    temperatures = settings.resolve(as_layered(model)).temperatures or DEFAULT_TEMPERATURES
+    temperatures = settings.resolve(model).temperatures or DEFAULT_TEMPERATURES
     key = seed_key(seed)
     pilot = max(1, temperatures // _PILOT_SHARE)
     words = [_words(key, purpose) for purpose in range(3)]
     base = base_of(model, settings.base, rows, settings.chains, pilot, words[0])
-    path = as_single(Path(base, model))
+    path = as_single(path_between(base, model))
     side = walked_side(model)
     if settings.schedule == "pilot":
         start = independent_draws(base, settings.chains, words[1])
@@ -233,16 +232,6 @@ def prepare(model: AbstractLayered, rows: np.ndarray | None, settings: AIS, seed
 def _words(key: Any, purpose: int) -> Words:
     """Noise words of one use, none of which the updates of a run with the same seed have."""
     return key_words(jax.random.fold_in(key, _PURPOSES | purpose))
-
-
-def as_layered(model: Any) -> AbstractLayered:
-    """The model itself, known to be one that AIS can walk on; raises `SettingError` otherwise."""
-    if not isinstance(model, AbstractLayered):
-        raise SettingError(
-            f"AIS walks on machines of layers such as hm.RBM(64, 16), got a {type(model).__name__}; "
-            'use method="exact" (--method exact)'
-        )
-    return model
 
 
 def _walk_forward(prepared: Prepared, settings: AIS) -> Annealed:

@@ -11,8 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from harmonium.energy.layered import AbstractLayered
-from harmonium.energy.path import Path
+from harmonium.energy.base import AbstractEnergyModel
+from harmonium.energy.bipartite import AbstractBipartite
+from harmonium.energy.machine_path import AnyPath, MachinePath
+from harmonium.errors import SettingError
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.logspace import two_sum
 from harmonium.numerics.random import Noise
@@ -34,23 +36,43 @@ class Annealed(NamedTuple):
     spread: Float[np.ndarray, " steps"]
 
 
-def walked_side(model: AbstractLayered) -> int:
-    """The side whose states a chain holds: the smaller one, so that the larger is summed out (a tie: the visible)."""
+def walked_side(model: AbstractEnergyModel) -> int | None:
+    """The side whose states a chain holds: the smaller one, so that the larger is summed out (a tie: the visible).
+
+    None for a machine without sides, of which chains hold all units.
+    """
+    if not isinstance(model, AbstractBipartite):
+        return None
     sizes = [sum(model.units[index].size for index in side) for side in model.sides]
     return int(sizes[1] < sizes[0])
 
 
-def sweep_operations(model: AbstractLayered, chains: int) -> float:
+def sweep_operations(model: AbstractEnergyModel, chains: int) -> float:
     """Operations of one step of all chains: each weight is multiplied in two products, each unit drawn once."""
     pairs = sum(leaf.size for leaf in jax.tree.leaves(model.couplings))
     return chains * (4.0 * pairs + OPERATIONS_PER_UNIT * sum(units.size for units in model.units))
 
 
-def anneal(path: Path, side: int, betas: np.ndarray, particles: Layers, words: Words) -> Annealed:
+def log_weight_of(
+    path: AnyPath, side: int | None, configuration: Configuration, beta: Float[Array, "*points"] | float
+) -> Float[Array, "*batch"]:
+    """Log importance weight, at the point ``beta``, of configurations that stand at the path's own point, in nats.
+
+    By the marginal energies of ``side``; by joint energies where a machine has no sides.
+    """
+    if isinstance(path, MachinePath):
+        return path.log_weight(configuration, beta)
+    if side is None:
+        raise SettingError("a path of layers weighs the states of a side; pass walked_side(model)")
+    return path.log_weight(side, tuple(configuration[layer] for layer in path.sides[side]), beta)
+
+
+def anneal(path: AnyPath, side: int | None, betas: np.ndarray, particles: Layers, words: Words) -> Annealed:
     """Walk chains from point ``betas[0]`` of a path, where they are, to ``betas[-1]``, gathering log-weights.
 
     Every step first weighs the states of ``side``, then draws the other side and the side itself at the new point;
-    the product that the weight needs is the one that the draw needs. Rising points give the log-weights of annealed
+    the product that the weight needs is the one that the draw needs. A machine without sides is weighed as a whole and
+    then swept. Rising points give the log-weights of annealed
     importance sampling, falling ones those of its reverse. The loop runs in the precision of the model; the shares of
     the weights are gathered without rounding and returned in float64.
     """
@@ -93,21 +115,16 @@ def _anneal_program():
     return compile_function(_walk, static_argnums=1)
 
 
-def _walk(path: Path, side: int, betas: Array, particles: Configuration, words: Words):
+def _walk(path: AnyPath, side: int | None, betas: Array, particles: Configuration, words: Words):
     noise = Noise.of(words)
-    layers = path.sides[side]
     batch = particles[0].shape[:-1]
 
     def step(carry, now):
         configuration, total, lost = carry
         index, before, after = now
-        held = tuple(configuration[layer] for layer in layers)
-        share = path.at(before).log_weight(side, held, after)
+        share = log_weight_of(path.at(before), side, configuration, after)
         total, rest = two_sum(total, share)
-        words_of_side = path.words_of_sides(noise.at(index), batch)
-        # The side that is walked reads the second word, whichever it is: the other one is drawn first.
-        for drawn, its_words in zip((1 - side, side), words_of_side, strict=True):
-            configuration = path.at(after).draw_side(drawn, its_words, configuration)
+        configuration = _moved(path.at(after), side, noise.at(index), configuration)
         return (configuration, total, lost + rest), jnp.std(share)
 
     nothing = jnp.zeros(batch, betas.dtype)
@@ -116,3 +133,14 @@ def _walk(path: Path, side: int, betas: Array, particles: Configuration, words: 
         step, (particles, nothing, nothing), (steps, betas[:-1], betas[1:])
     )
     return total, lost, configuration, spread
+
+
+def _moved(path: AnyPath, side: int | None, noise: Noise, configuration: Configuration) -> Configuration:
+    """A sweep at the path's point that draws the walked side last."""
+    if side is None or isinstance(path, MachinePath):
+        return path.sweep(noise, configuration)
+    words_of_side = path.words_of_sides(noise, configuration[0].shape[:-1])
+    # The side that is walked reads the second word, whichever it is: the other one is drawn first.
+    for drawn, its_words in zip((1 - side, side), words_of_side, strict=True):
+        configuration = path.draw_side(drawn, its_words, configuration)
+    return configuration

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.independent import Independent, field_of_marginals
-from harmonium.energy.layered import AbstractLayered
 from harmonium.errors import SettingError
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.precision import as_single
@@ -23,7 +23,7 @@ BASES = ("data", "model", "uniform")
 
 
 def base_of(
-    model: AbstractLayered, base: str, rows: np.ndarray | None, chains: int, sweeps: int, words: Words
+    model: AbstractEnergyModel, base: str, rows: np.ndarray | None, chains: int, sweeps: int, words: Words
 ) -> Independent:
     """The independent model that chains are first drawn from.
 
@@ -73,7 +73,7 @@ def _marginals_program():
 
 
 def _marginals(
-    model: AbstractLayered, rows: Array | None, words: Words, sweeps: Array, chains: int
+    model: AbstractEnergyModel, rows: Array | None, words: Words, sweeps: Array, chains: int
 ) -> list[Array]:
     """Conditional means of every layer, averaged over chains and over the later half of the sweeps."""
     noise = Noise.of(words)

@@ -19,11 +19,13 @@ class Kind(StrEnum):
 
     ``EXACT``: equal to it, but for rounding. ``UNBIASED``: equal to it on average. ``LOWER`` and ``UPPER``: surely not
     above, or below, it. ``STOCHASTIC_LOWER`` and ``STOCHASTIC_UPPER``: not above, or below, it on average. ``PROXY``:
-    another quantity, that only moves with it.
+    another quantity, that only moves with it. ``CONSISTENT``: as near to it as the work put in, and for no finite work
+    a bound of it or equal to it on average.
     """
 
     EXACT = "exact"
     UNBIASED = "unbiased"
+    CONSISTENT = "consistent"
     LOWER = "lower bound"
     UPPER = "upper bound"
     STOCHASTIC_LOWER = "stochastic lower bound"
@@ -35,10 +37,15 @@ class Kind(StrEnum):
         return _NEGATED.get(self, self)
 
     def plus(self, other: Kind) -> Kind:
-        """The kind of a sum of two estimates: bounds in opposite directions, or a proxy, leave only a proxy."""
+        """The kind of a sum of two estimates: bounds in opposite directions, or a proxy, leave only a proxy.
+
+        So does a bound with what is consistent, whose error may have either sign.
+        """
         if Kind.PROXY in (self, other):
             return Kind.PROXY
         directions = {_DIRECTION[self], _DIRECTION[other]} - {0}
+        if Kind.CONSISTENT in (self, other):
+            return Kind.PROXY if directions else Kind.CONSISTENT
         if len(directions) == 2:
             return Kind.PROXY
         sure = {self, other} <= {Kind.EXACT, Kind.LOWER, Kind.UPPER}
@@ -58,6 +65,7 @@ _NEGATED = {
 _DIRECTION = {
     Kind.EXACT: 0,
     Kind.UNBIASED: 0,
+    Kind.CONSISTENT: 0,
     Kind.LOWER: -1,
     Kind.STOCHASTIC_LOWER: -1,
     Kind.UPPER: 1,

@@ -14,7 +14,6 @@ from jaxtyping import Array, Float
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.bipartite import AbstractBipartite
 from harmonium.energy.enumeration import log_partition_of
-from harmonium.energy.layered import AbstractLayered
 from harmonium.errors import SettingError
 from harmonium.evaluate.estimate import Estimate
 from harmonium.evaluate.halves import can_halve, log_partition_by_halves
@@ -89,9 +88,7 @@ def exact_log_partition(
         plan.bits,
         bit_budget,
         f"the exact log partition function of this {type(model).__name__}",
-        'use method="ais" (--method ais), which estimates it with a verdict'
-        if isinstance(model, AbstractLayered)
-        else "use hm.pseudo_likelihood(model, data), a proxy that needs no partition function",
+        'use method="bracket" (--method bracket), which estimates it from either side with a verdict',
         "bit_budget={} (--bit-budget)",
     )
     value = _log_partition(as_double(model), plan)
@@ -122,6 +119,13 @@ def marginal_energies(model: AbstractBipartite, side: int, layers: tuple[np.ndar
     return np.concatenate(parts)
 
 
+def energies_of(model: AbstractEnergyModel, particles: tuple[np.ndarray, ...]) -> np.ndarray:
+    """An energy of every chain in float64 nats: of the first side, the other summed out, or of all units."""
+    if isinstance(model, AbstractBipartite):
+        return marginal_energies(model, 0, tuple(particles[layer] for layer in model.sides[0]))
+    return _energy(as_double(model), particles)
+
+
 @in_double_precision
 def _log_partition(model: AbstractEnergyModel, plan: EnumerationPlan) -> float:
     if plan.by_halves:
@@ -139,6 +143,11 @@ def _marginal_energy(model: AbstractBipartite, side: int, layers: tuple[np.ndarr
     return np.asarray(_marginal_program()(model, side, layers))
 
 
+@in_double_precision
+def _energy(model: AbstractEnergyModel, particles: tuple[np.ndarray, ...]) -> np.ndarray:
+    return np.asarray(_energy_program()(model, particles))
+
+
 @cache
 def log_partition_program():
     """`sum_states`, compiled: the plain sum, whichever way the plan takes."""
@@ -148,6 +157,11 @@ def log_partition_program():
 @cache
 def _free_energy_program():
     return compile_function(lambda model, rows: -model.free_energy(rows))
+
+
+@cache
+def _energy_program():
+    return compile_function(lambda model, particles: model.energy(particles))
 
 
 @cache

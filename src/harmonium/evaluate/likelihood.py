@@ -17,9 +17,9 @@ from harmonium.data.load import load_data
 from harmonium.data.support import encode
 from harmonium.energy.base import AbstractEnergyModel, check_model
 from harmonium.energy.ensemble import Ensemble
-from harmonium.energy.layered import AbstractLayered
 from harmonium.errors import SettingError
-from harmonium.evaluate.ais import AIS, as_layered, both_directions
+from harmonium.evaluate.ais import AIS, both_directions
+from harmonium.evaluate.bracket import Bracket, bracketed_log_partition
 from harmonium.evaluate.ensemble import median_estimate
 from harmonium.evaluate.estimate import Estimate, Kind
 from harmonium.evaluate.exact import exact_log_partition, unnormalised_log_probability
@@ -28,7 +28,10 @@ from harmonium.evaluate.verdict import ROUNDING, SIGMAS
 from harmonium.numerics.enumerate import BIT_BUDGET
 from harmonium.numerics.whole import LARGEST_SEED, is_number, seed_number, whole_number
 
-METHODS = ("auto", "exact", "ais")
+METHODS = ("auto", "exact", "ais", "bracket")
+
+_MOST_BITS_OF_MASS = 10
+"""Most coupled hidden units that are enumerated for each row, only to see what mass the rows have together."""
 
 NOMINAL_RATE = 2e10
 """Operations that one second of a time budget stands for, on every machine: a budget is a count, never a clock."""
@@ -37,7 +40,7 @@ NOMINAL_RATE = 2e10
 def log_likelihood(
     model: AbstractEnergyModel | Ensemble,
     data: Any,
-    method: str | AIS = "auto",
+    method: str | AIS | Bracket = "auto",
     seed: SupportsIndex = 0,
     rows: bool = False,
     *,
@@ -51,18 +54,18 @@ def log_likelihood(
     With ``rows=True`` the estimate holds one value per row. Of an `Ensemble` it is the estimate of the median member,
     which holds those of all in ``members``.
 
-    ``method`` is "exact" (enumerate the smaller side), "ais" or an `AIS` with settings (annealed importance sampling
-    both ways, starting from the marginals of the training rows), or "auto": exact when that takes no more than
-    ``bit_budget`` units on the smaller side and ``operation_budget`` operations (None: 2e11), else AIS. An AIS
-    estimate is on average too *high*, since its log Z is too low; ``reliable`` and ``reason`` hold the verdict of the
-    reverse direction, and of the rows themselves: distinct rows whose probabilities add up to more than one beyond the
-    error prove it wrong. ``seed`` is of the methods that draw. A given ``operation_budget`` also sets how many
-    temperatures AIS walks through, where its settings do not.
+    ``method`` is "exact" (enumerate the smaller side), "bracket" or a `Bracket` with settings (a bridge on tempered
+    chains, between annealing from below and from above), "ais" or an `AIS` with settings (annealed importance sampling
+    both ways), or "auto": exact when that takes no more than ``bit_budget`` units on the smaller side and
+    ``operation_budget`` operations (None: 2e11), else a bracket. Both start from the marginals of the training rows.
+    A bracket is consistent; an AIS estimate is on average too *high*, since its log Z is too low. ``reliable`` and
+    ``reason`` hold the verdict of the other directions, of the chains, and of the rows themselves: distinct rows whose
+    probabilities add up to more than one beyond the error prove it wrong. ``seed`` is of the methods that draw. A
+    given ``operation_budget`` also sets how long these are, where their settings do not.
 
     Raises `DataError` for rows that do not fit the visible units and `BudgetError` for ``method="exact"`` and a model
-    with more than ``bit_budget`` units on its smaller side, and for an ``operation_budget`` of AIS below ten
-    temperatures; `SettingError` for one with ``method="exact"`` or with given temperatures. Source: the chapter's
-    evaluation section,
+    with more than ``bit_budget`` units on its smaller side, and for an ``operation_budget`` too small for what draws;
+    `SettingError` for one with ``method="exact"`` or with a given length. Source: the chapter's evaluation section,
     :math:`\log \tilde p - \log Z`.
 
     >>> import numpy as np
@@ -78,7 +81,7 @@ def log_likelihood(
 def both_estimates(
     model: AbstractEnergyModel | Ensemble,
     data: Any,
-    method: str | AIS = "auto",
+    method: str | AIS | Bracket = "auto",
     seed: SupportsIndex = 0,
     rows: bool = False,
     *,
@@ -116,7 +119,7 @@ def both_estimates(
 
 def log_partition(
     model: AbstractEnergyModel | Ensemble,
-    method: str | AIS = "auto",
+    method: str | AIS | Bracket = "auto",
     data: Any = None,
     seed: SupportsIndex = 0,
     *,
@@ -125,10 +128,10 @@ def log_partition(
 ) -> Estimate:
     r"""The log partition function :math:`\log Z`, in nats, in float64.
 
-    ``method`` and the budgets are as in `log_likelihood`; ``data`` are the rows that AIS takes its base and half of
-    its reversed chains from: of a `DataSet` its training rows. Without them both come from the model itself, and then
-    nothing can show a mode that the model has but its chains never find: such an estimate is reliable only where the
-    reverse starts from exact draws. Of an `Ensemble` it is the estimate of the
+    ``method`` and the budgets are as in `log_likelihood`; ``data`` are the rows that the base and half of the
+    chains come from: of a `DataSet` its training rows. Without them both come from the model itself, and then
+    nothing can show a mode that the model has but its chains never find: such an estimate is reliable only where
+    AIS walks back from exact draws. Of an `Ensemble` it is the estimate of the
     member with the median one. Raises `BudgetError` as there.
 
     >>> import numpy as np
@@ -151,34 +154,37 @@ def log_partition(
     if chosen is None:
         return exact_log_partition(model, bits)
     rows = None if data is None else visible_rows(model, data, "train")
-    return both_directions(as_layered(model), rows, chosen, seed)
+    if isinstance(chosen, AIS):
+        return both_directions(model, rows, chosen, seed)
+    found = bracketed_log_partition(model, rows, chosen, seed)
+    if rows is None or model.split(held=True).bits > _MOST_BITS_OF_MASS:
+        return found
+    return doubt_of_mass(found, unnormalised_log_probability(model, rows), rows)
 
 
 def _chosen_method(
-    model: AbstractEnergyModel, method: str | AIS, bits: int, operations: float | None
-) -> AIS | None:
-    """Settings of AIS, or None for the exact sum: decided by counts alone."""
+    model: AbstractEnergyModel, method: str | AIS | Bracket, bits: int, operations: float | None
+) -> AIS | Bracket | None:
+    """Settings of what draws, or None for the exact sum: decided by counts alone."""
     if method == "exact":
         if operations is not None:
             raise SettingError(
                 "an exact sum is bounded by bit_budget alone; leave operation_budget out, or use "
-                'method="auto" (--method auto) or method="ais" (--method ais)'
+                'method="auto" (--method auto), method="bracket" (--method bracket) or method="ais" (--method ais)'
             )
         return None
     most = MOST_OPERATIONS if operations is None else operations
-    if method == "auto" and (
-        affordable_plan(model, bits, most) is not None or not isinstance(model, AbstractLayered)
-    ):
-        # What AIS cannot walk on is left to the exact sum, which says what it would take.
+    if method == "auto" and affordable_plan(model, bits, most) is not None:
         return None
-    settings = method if isinstance(method, AIS) else AIS()
-    return settings.resolve(as_layered(model), operations)
+    if isinstance(method, str):
+        method = AIS() if method == "ais" else Bracket()
+    return method.resolve(model, operations)
 
 
-def annealing_ahead(
-    model: AbstractEnergyModel | Ensemble, method: str | AIS, bits: int, operations: float | None
-) -> AIS | None:
-    """The settings of AIS that `log_likelihood` will use, of a single member of an ensemble; None for the exact sum."""
+def work_ahead(
+    model: AbstractEnergyModel | Ensemble, method: str | AIS | Bracket, bits: int, operations: float | None
+) -> AIS | Bracket | None:
+    """The settings of what `log_likelihood` will draw, of a single member of an ensemble; None for the exact sum."""
     one = model.member(0) if isinstance(model, Ensemble) else model
     bits = whole_number(bits, "bit_budget must be a whole number of at least 0", least=0)
     return _chosen_method(one, method, bits, _checked_operations(operations))
@@ -260,7 +266,7 @@ def visible_rows(model: AbstractEnergyModel, data: Any, split: str | None = None
 
 def check_method(method: Any) -> None:
     """Raise `SettingError` unless ``method`` names a way to evaluate, or holds the settings of one."""
-    if not isinstance(method, AIS) and method not in METHODS:
+    if not isinstance(method, AIS | Bracket) and method not in METHODS:
         raise SettingError(f"no method is called {method!r}; choose one of {', '.join(METHODS)}")
 
 

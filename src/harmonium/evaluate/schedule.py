@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from harmonium.energy.path import Path
+from harmonium.energy.machine_path import AnyPath
 from harmonium.evaluate.annealing import anneal
 from harmonium.typing import Configuration, Words
 
@@ -25,7 +25,7 @@ def linear_schedule(temperatures: int) -> Float[np.ndarray, " points"]:
 
 
 def pilot_schedule(
-    path: Path, side: int, temperatures: int, particles: Configuration, words: Words, steps: int
+    path: AnyPath, side: int | None, temperatures: int, particles: Configuration, words: Words, steps: int
 ) -> Float[np.ndarray, " points"]:
     r"""Steps of equal conditional effective sample size, from a pilot run with chains of its own.
 

@@ -55,8 +55,8 @@ def affordable_plan(
 
 
 def equilibrium_starts(
-    model: AbstractBipartite,
-    side: int,
+    model: AbstractEnergyModel,
+    side: int | None,
     rows: np.ndarray | None,
     walk: Annealed | None,
     chains: int,
@@ -65,12 +65,17 @@ def equilibrium_starts(
 ) -> Start:
     """Starts of ``chains`` reversed walks on ``model``, which hold the states of ``side``.
 
-    Exact draws when the side can be enumerated within the budgets. Else Gibbs runs of ``sweeps`` sweeps: half from
-    ``rows`` (without rows, from the ends of the forward ``walk``, drawn by their weights) and half from rest, so that
-    a mode that one half cannot reach shows as a disagreement of the two.
+    Exact draws when the side can be enumerated within the budgets. Else, and for a machine without sides, Gibbs runs
+    of ``sweeps`` sweeps: half from ``rows`` (without rows, from the ends of the forward ``walk``, drawn by their
+    weights) and half from rest, so that a mode that one half cannot reach shows as a disagreement of the two.
     """
-    plan = affordable_plan(model)
-    if plan is not None and plan.side == side and plan.walk_operations <= MOST_OPERATIONS:
+    plan = affordable_plan(model) if isinstance(model, AbstractBipartite) else None
+    if (
+        side is not None
+        and plan is not None
+        and plan.side == side
+        and plan.walk_operations <= MOST_OPERATIONS
+    ):
         drawn = iter(exact_draws(model, side, chains, np.asarray(words[0])))
         particles = tuple(
             next(drawn) if index in model.sides[side] else np.zeros((chains, units.size), np.float32)
@@ -127,14 +132,14 @@ def exact_draws(model: AbstractBipartite, side: int, count: int, seed: int | np.
 
 
 def long_run(
-    model: AbstractBipartite, particles: Layers | None, sweeps: int, words: Words, chains: int
+    model: AbstractEnergyModel, particles: Layers | None, sweeps: int, words: Words, chains: int
 ) -> tuple[np.ndarray, ...]:
     """Chains after ``sweeps`` Gibbs sweeps from given configurations, or from rest."""
     ends = _run_program()(model, particles, words, jnp.int32(sweeps), chains)
     return tuple(np.asarray(layer) for layer in ends)
 
 
-def from_rows(model: AbstractBipartite, rows: np.ndarray, words: Words) -> tuple[np.ndarray, ...]:
+def from_rows(model: AbstractEnergyModel, rows: np.ndarray, words: Words) -> tuple[np.ndarray, ...]:
     """Chains that start at rows: a few sweeps with the rows held bring the other layers into line with them."""
     ends = _held_program()(model, rows.astype(np.float32), words)
     return tuple(np.asarray(layer) for layer in ends)
@@ -181,7 +186,7 @@ def _weights_of_chunk(
 @cache
 def _run_program():
     def run(
-        model: AbstractBipartite, particles: Configuration | None, words: Words, sweeps: Array, chains: int
+        model: AbstractEnergyModel, particles: Configuration | None, words: Words, sweeps: Array, chains: int
     ):
         noise = Noise.of(words)
         if particles is None:
@@ -193,7 +198,7 @@ def _run_program():
 
 @cache
 def _held_program():
-    def hold(model: AbstractBipartite, rows: Array, words: Words) -> Configuration:
+    def hold(model: AbstractEnergyModel, rows: Array, words: Words) -> Configuration:
         noise = Noise.of(words)
         particles = resting_particles(noise.stream(1), model, len(rows))
         clamp = (True, *[None] * (len(particles) - 1))

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import scipy.stats
 
-from harmonium.energy.layered import AbstractLayered
+from harmonium.energy.base import AbstractEnergyModel
 from harmonium.evaluate.annealing import Annealed, log_mean_weight
 from harmonium.evaluate.estimate import Estimate
-from harmonium.evaluate.exact import marginal_energies
+from harmonium.evaluate.exact import energies_of
 from harmonium.evaluate.starts import Start
 
 LEAST_EFFECTIVE_CHAINS = 10.0
@@ -23,17 +23,37 @@ SIGMAS = 3.0
 ROUNDING = 1e-4
 """Nats by which two numbers may part through single precision alone."""
 
-_ALARM = 1e-3
+NOT_FINITE = "a log-weight is not finite"
+
+ALARM = 1e-3
 """Chance with which the test of two halves of the chains at equilibrium gives a false alarm."""
 
 
+BLIND = "no chain started from a row, so that a mode which chains from rest never find would go unseen: pass data="
+"""What is to be said of chains that neither rows nor exact draws began."""
+
+
 def doubts_about(
-    forward: Estimate, reverse: Estimate, model: AbstractLayered, start: Start, walk: Annealed
+    forward: Estimate, reverse: Estimate, model: AbstractEnergyModel, start: Start, walk: Annealed
 ) -> list[str]:
     """Why the forward estimate is not to be trusted, as far as the reverse one and its chains can tell; often empty."""
-    values = (forward.value, reverse.value, forward.stderr, reverse.stderr)
-    if not all(math.isfinite(value) for value in values):
-        return ["a log-weight is not finite"]
+    if not finite(forward, reverse):
+        return [NOT_FINITE]
+    doubts = doubts_about_directions(forward, reverse)
+    if start.blind:
+        doubts.append(BLIND)
+    if start.first:
+        doubts += doubts_about_origins(model, start.particles, walk.log_weight, start.first)
+    return doubts
+
+
+def finite(*estimates: Estimate) -> bool:
+    """Whether all these numbers and their errors are finite."""
+    return all(math.isfinite(number) for one in estimates for number in (one.value, one.stderr))
+
+
+def doubts_about_directions(forward: Estimate, reverse: Estimate) -> list[str]:
+    """What walks either way say of each other, and of how many chains carry their weight."""
     doubts = []
     for name, estimate in (("forward", forward), ("reverse", reverse)):
         effective = estimate.cost["effective_chains"]
@@ -41,18 +61,15 @@ def doubts_about(
             doubts.append(
                 f"the {name} weights are worth {effective:.1f} chains, fewer than {LEAST_EFFECTIVE_CHAINS:.0f}"
             )
-    if part(forward.value, forward.stderr, reverse.value, reverse.stderr):
-        doubts.append(
-            f"forward and reverse part by {reverse.value - forward.value:.3g} nats, more than {SIGMAS:g} combined "
-            "errors"
-        )
-    if start.blind:
-        doubts.append(
-            "no chain started from a row, so that a mode which chains from rest never find would go unseen: pass data="
-        )
-    if start.first:
-        doubts += _doubts_about_halves(model, start, walk)
-    return doubts
+    return doubts + doubts_about_two("forward and reverse", forward, reverse)
+
+
+def doubts_about_two(names: str, one: Estimate, other: Estimate) -> list[str]:
+    """That two estimates of one number part by more than their errors allow, if they do."""
+    if not part(one.value, one.stderr, other.value, other.stderr):
+        return []
+    apart = other.value - one.value
+    return [f"{names} part by {apart:.3g} nats, more than {SIGMAS:g} combined errors"]
 
 
 def part(one: float, its_stderr: float, other: float, its: float) -> bool:
@@ -60,27 +77,37 @@ def part(one: float, its_stderr: float, other: float, its: float) -> bool:
     return abs(one - other) > SIGMAS * math.hypot(its_stderr, its) + ROUNDING
 
 
-def _doubts_about_halves(model: AbstractLayered, start: Start, walk: Annealed) -> list[str]:
-    """Chains from two origins that have reached the same equilibrium cannot be told apart."""
+def doubts_about_origins(
+    model: AbstractEnergyModel, particles: tuple[np.ndarray, ...], log_weight: np.ndarray, first: int
+) -> list[str]:
+    """Chains of two origins, the first ``first`` and the others, that are at equilibrium cannot be told apart.
+
+    ``log_weight`` are those of walks back from where they are.
+    """
     doubts = []
-    halves = (slice(None, start.first), slice(start.first, None))
-    (one, its_stderr), (other, its) = (log_mean_weight(walk.log_weight[half]) for half in halves)
+    halves = (slice(None, first), slice(first, None))
+    (one, its_stderr), (other, its) = (log_mean_weight(log_weight[half]) for half in halves)
     if part(one, its_stderr, other, its):
         doubts.append(f"reversed chains of the two origins part by {abs(one - other):.3g} nats")
-    energies = marginal_energies(model, 0, tuple(start.particles[layer] for layer in model.sides[0]))
+    energies = energies_of(model, particles)
     test: Any = scipy.stats.ks_2samp(energies[halves[0]], energies[halves[1]])
     chance = float(test.pvalue)
-    units = np.concatenate(start.particles, axis=1)
-    chance = min(chance, _chance_of_means(*(units[half] for half in halves)))
-    if chance < _ALARM:
-        doubts.append(
-            f"chains of the two origins have not met (chance {chance:.1g}): a mode may be missing, or the runs are too "
-            "short"
-        )
+    units = np.concatenate(particles, axis=1)
+    chance = min(chance, chance_of_means(*(units[half] for half in halves)))
+    if chance < ALARM:
+        doubts.append(have_not_met(chance))
     return doubts
 
 
-def _chance_of_means(one: np.ndarray, other: np.ndarray) -> float:
+def have_not_met(chance: float) -> str:
+    """That chains of two origins are told apart, with the chance of a false alarm."""
+    return (
+        f"chains of the two origins have not met (chance {chance:.1g}): a mode may be missing, or the runs are too "
+        "short"
+    )
+
+
+def chance_of_means(one: np.ndarray, other: np.ndarray) -> float:
     """Chance, by Bonferroni, of so large a difference of some unit's means between two sets of chains."""
     difference = np.abs(one.mean(axis=0, dtype=np.float64) - other.mean(axis=0, dtype=np.float64))
     both = np.concatenate([one, other]).std(axis=0, dtype=np.float64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -45,3 +46,13 @@ def seed_number(seed: Any) -> int:
     7
     """
     return whole_number(seed, "seed must be a whole number from 0 below 2^63", least=0, most=LARGEST_SEED)
+
+
+def rounded_up(number: float) -> float:
+    """The next number of two digits, so that what is advised is enough.
+
+    >>> rounded_up(1234.5)
+    1300.0
+    """
+    unit = 10.0 ** (math.floor(math.log10(number)) - 1)
+    return math.ceil(number / unit) * unit

@@ -129,7 +129,7 @@ class ParallelTempering(AbstractAdaptiveSampler, AbstractPathSampler):
       spawned where the flow drops most while swaps are rare.
     - ``base``: "data", independent units at the marginals of the data, the other layers at the fields that the mean of
       the data makes; "uniform", every value alike. In sampling, where there are no data, the marginals are those of a
-      short pilot run. Machines without layers, such as `hm.BoltzmannMachine`, have ``base="uniform"`` only.
+      short pilot run.
 
     Raises `SettingError` for settings out of range. Source: Swendsen and Wang (1986); Desjardins, Courville, Bengio,
     Vincent and Delalleau, "Parallel tempering for training of restricted Boltzmann machines" (2010), whose one hot
@@ -193,7 +193,12 @@ class ParallelTempering(AbstractAdaptiveSampler, AbstractPathSampler):
     def step(
         self, noise: Noise, model: AbstractEnergyModel, state: TemperingState
     ) -> tuple[TemperingState, SamplerInfo]:
-        base = self.base_at(model, state)
+        return self.step_from(self.base_at(model, state), noise, model, state)
+
+    def step_from(
+        self, base: Independent | None, noise: Noise, model: AbstractEnergyModel, state: TemperingState
+    ) -> tuple[TemperingState, SamplerInfo]:
+        """A step of a ladder whose far end is ``base``, not the one that the state remembers."""
         shape = state.holder.shape
         rows = state.replicas
         beta = _betas_of_replicas(state).reshape(-1)

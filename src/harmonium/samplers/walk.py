@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, SupportsIndex, cast
+from typing import Any, SupportsIndex
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -11,8 +11,7 @@ from jaxtyping import Array, Float
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.independent import Independent
-from harmonium.energy.layered import AbstractLayered
-from harmonium.energy.path import Path
+from harmonium.energy.machine_path import path_between
 from harmonium.errors import SettingError
 from harmonium.numerics.random import Noise
 from harmonium.numerics.whole import is_number, whole_number
@@ -86,7 +85,7 @@ def check_base(base: str) -> None:
 
 def first_bias(base: str, model: AbstractEnergyModel, dtype: Any) -> Float[Array, " visible"] | None:
     """Bias of the visible units of a base before any data are seen; None for a uniform base."""
-    return jnp.asarray(layered(model).units[0].natural(), dtype) if base == "data" else None
+    return jnp.asarray(model.units[0].natural(), dtype) if base == "data" else None
 
 
 def bias_at(
@@ -103,10 +102,10 @@ def bias_at(
 
 def far_end(model: AbstractEnergyModel, bias: Float[Array, " visible"] | None) -> Independent | None:
     """The base as it is with the model as it is; None where it is uniform, with no energy at all."""
-    return None if bias is None else base_of(layered(model), bias)
+    return None if bias is None else base_of(model, bias)
 
 
-def base_of(model: AbstractLayered, bias: Float[Array, " visible"]) -> Independent:
+def base_of(model: AbstractEnergyModel, bias: Float[Array, " visible"]) -> Independent:
     """Independent layers: the visible one of this bias, each other one at the field that the mean of those below makes.
 
     These fields move with the model, so that a base taken at the start of training stays a good one.
@@ -119,16 +118,6 @@ def base_of(model: AbstractLayered, bias: Float[Array, " visible"]) -> Independe
         layers.append(type(units)(bias=field))
         means.append(jnp.asarray(units.mean(field)))
     return Independent(layers)
-
-
-def layered(model: AbstractEnergyModel) -> AbstractLayered:
-    """The model itself, known to have layers. Raises `SettingError` otherwise."""
-    if not isinstance(model, AbstractLayered):
-        raise SettingError(
-            f"base='data' needs a machine of layers such as hm.RBM(64, 16), got a {type(model).__name__}; "
-            "pass base='uniform'"
-        )
-    return cast(AbstractLayered, model)
 
 
 # --------------------------------------------------------------------------------------------------------------- walk
@@ -147,7 +136,7 @@ def sweep_at(
     if base is None:
         beta = jnp.broadcast_to(beta, rows[0].shape[:-1])
         return model.sweep(noise, rows, beta, backwards=backwards)
-    return Path(base, layered(model), beta).sweep(noise, rows, backwards=backwards)
+    return path_between(base, model, beta).sweep(noise, rows, backwards=backwards)
 
 
 def energy_difference(
