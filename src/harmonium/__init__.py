@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 _PUBLIC = {
     "RBM": "harmonium.energy.rbm",
     "BoltzmannMachine": "harmonium.energy.boltzmann",
+    "DBN": "harmonium.energy.dbn",
     "Ensemble": "harmonium.energy.ensemble",
     "Bernoulli": "harmonium.units.bernoulli",
     "Spin": "harmonium.units.spin",
@@ -26,6 +27,7 @@ _PUBLIC = {
     "save": "harmonium.train.model_file",
     "load": "harmonium.train.model_file",
     "AIS": "harmonium.evaluate.ais",
+    "Bound": "harmonium.evaluate.bounds",
     "log_likelihood": "harmonium.evaluate.likelihood",
     "log_partition": "harmonium.evaluate.likelihood",
     "moments": "harmonium.evaluate.moments",
@@ -49,11 +51,13 @@ if TYPE_CHECKING:
     from harmonium.data.base import DataSet as DataSet
     from harmonium.data.load import load_data as load_data
     from harmonium.energy.boltzmann import BoltzmannMachine as BoltzmannMachine
+    from harmonium.energy.dbn import DBN as DBN
     from harmonium.energy.ensemble import Ensemble as Ensemble
     from harmonium.energy.rbm import RBM as RBM
     from harmonium.errors import HarmoniumError as HarmoniumError
     from harmonium.errors import HarmoniumWarning as HarmoniumWarning
     from harmonium.evaluate.ais import AIS as AIS
+    from harmonium.evaluate.bounds import Bound as Bound
     from harmonium.evaluate.estimate import Estimate as Estimate
     from harmonium.evaluate.likelihood import log_likelihood as log_likelihood
     from harmonium.evaluate.likelihood import log_partition as log_partition

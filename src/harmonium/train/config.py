@@ -120,11 +120,12 @@ def read_settings(settings: Mapping[str, Any]) -> RunConfig:
         raise SettingError(
             f"both epochs={config.train.epochs} and updates={config.train.updates} are given; keep one of them"
         )
-    if config.model.kind == "rbm" and 0 in config.model.hidden:
+    if config.model.kind in ("rbm", "dbn") and 0 in config.model.hidden:
         place = config.model.hidden.index(0)
+        article = "an" if config.model.kind == "rbm" else "a"
         raise SettingError(
-            f"model.hidden.{place}=0 cannot be used: an rbm has hidden units; pass e.g. 16, or "
-            "model.kind='bm' (--model)"
+            f"model.hidden.{place}=0 cannot be used: {article} {config.model.kind} has hidden units; pass e.g. "
+            "16, or model.kind='bm' (--model)"
         )
     return config
 
