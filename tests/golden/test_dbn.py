@@ -99,7 +99,7 @@ def test_the_network_is_neither_its_bottom_machine_nor_blind_to_the_top() -> Non
 
 def test_a_transposed_second_level_leaves_the_density_as_it_is() -> None:
     """With the biases of the first level; without them log p moves, here by about a nat."""
-    weights = 4 * wave_matrix(5, 3, phase=0.3)
+    weights = 8 * wave_matrix(5, 3, phase=0.3)
     visible, hidden = 2 * wave_vector(5) - 0.4, wave_vector(3, 1.0) + 1.2
     rbm = RBM.from_arrays(weights, visible, hidden)
     rows = all_states(5)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import jax
@@ -36,7 +37,7 @@ _RECOGNITION_TAG = BEYOND_UPDATES | 0x2EC
 
 @dataclass(frozen=True)
 class Bound:
-    r"""Settings of a lower bound on the log-likelihood of a `DBN`, passed as ``method``; "bound" stands for ``Bound()``.
+    r"""Settings of a lower bound on the log-likelihood of a `DBN`, passed as ``method``; "bound" is ``Bound()``.
 
     The recognition :math:`Q(h \mid v) = q_1(h_1 \mid v)\, q_2(h_2 \mid h_1) \cdots` goes up through the hidden units of
     the levels below the top. With weights :math:`w = p(v, h)/Q(h \mid v)` of its draws,
@@ -77,7 +78,7 @@ def inner_bits(stack: AbstractStack) -> int:
 
 
 def inner_operations(stack: AbstractStack, rows: int) -> float:
-    """Operations of a full sum over the inner layers: pairs of states of neighbouring layers, and of rows with states."""
+    """Operations of a full sum over the inner layers: pairs of states of layers, and of rows with states."""
     sizes = [units.size for units in stack.layers]
     if len(sizes) == 2:
         return 0.0
@@ -112,7 +113,8 @@ def exact_scores(stack: AbstractStack, rows: np.ndarray, bit_budget: int = BIT_B
 def exact_bound(stack: AbstractStack, rows: np.ndarray, bit_budget: int = BIT_BUDGET) -> Estimate:
     r"""Per row the variational bound on :math:`\log p(v) + \log Z_M`, in float64 nats, by the full sum.
 
-    .. math:: B_{l-1}(x) = b_l^\top x + x^\top W_l\, \mu(x) + H(q) + \sum_h q(h \mid x)\,\big(B_l(h) - A(b_l + W_l h)\big)
+    .. math:: B_{l-1}(x) = b_l^\top x + x^\top W_l\, \mu(x) + H(q)
+        + \sum_h q(h \mid x)\,\big(B_l(h) - A(b_l + W_l h)\big)
 
     with :math:`B_{M-1} = -F_M` and the factorial recognition ``q`` of means :math:`\mu`; at two levels this is the
     bound of "Deep Tempering" (2014), whose authors' code puts mean-field entropies for those of the third level. Raises
@@ -145,7 +147,7 @@ def drawn_bound(stack: AbstractStack, rows: np.ndarray, settings: Bound, seed: i
         worth = np.mean(weight.sum(axis=1) ** 2 / np.sum(weight**2, axis=1))
         reason = f"{draws} draws of the recognition for each row, worth {worth:.1f} on average"
     sizes = [units.size for units in stack.layers]
-    pairs = sum(2.0 * lower * upper for lower, upper in zip(sizes[:-1], sizes[1:], strict=True))
+    pairs = sum(2.0 * lower * upper for lower, upper in pairwise(sizes))
     return Estimate(
         value=value,
         stderr=stderr,
