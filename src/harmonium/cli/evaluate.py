@@ -25,8 +25,9 @@ def evaluate(
     method: Annotated[
         str,
         typer.Option(
-            metavar="auto|exact|ais",
-            help="How the partition function is found: exactly, by annealing both ways, or whichever fits.",
+            metavar="auto|exact|ais|bound",
+            help="How the partition function is found: exactly, by annealing both ways, or whichever fits. Of a dbn, "
+            "bound is the variational lower bound.",
             show_default=True,
         ),
     ] = "auto",
@@ -86,7 +87,11 @@ def evaluate(
         given = f"--temperatures {temperatures}" if chains is None else f"--chains {chains}"
         raise SettingError(
             f"{given} is a setting of annealing, which --method {method} "
-            + ("has no use for; use" if method == "exact" else "may or may not choose; ask for it with")
+            + (
+                "has no use for; use"
+                if method in ("exact", "bound")
+                else "may or may not choose; ask for it with"
+            )
             + " --method ais"
         )
     if budget is not None and not 0 < budget < math.inf:

@@ -90,6 +90,13 @@ def inner_operations(stack: AbstractStack, rows: int) -> float:
     return total
 
 
+def drawing_operations(stack: AbstractStack, rows: int, settings: Bound) -> float:
+    """Operations of a bound by draws."""
+    sizes = [units.size for units in stack.layers]
+    pairs = sum(2.0 * lower * upper for lower, upper in pairwise(sizes))
+    return rows * settings.draws * (2 * pairs + 30 * sum(sizes))
+
+
 def can_sum(stack: AbstractStack, rows: int, bits: int, operations: float) -> bool:
     """Whether the inner layers can be summed over within both budgets."""
     two_valued = all(len(units.support) == 2 for units in stack.layers[1:-1])
@@ -146,15 +153,13 @@ def drawn_bound(stack: AbstractStack, rows: np.ndarray, settings: Bound, seed: i
         stderr = weight.std(axis=1, ddof=1) / (mean * math.sqrt(draws))
         worth = np.mean(weight.sum(axis=1) ** 2 / np.sum(weight**2, axis=1))
         reason = f"{draws} draws of the recognition for each row, worth {worth:.1f} on average"
-    sizes = [units.size for units in stack.layers]
-    pairs = sum(2.0 * lower * upper for lower, upper in pairwise(sizes))
     return Estimate(
         value=value,
         stderr=stderr,
         kind=Kind.STOCHASTIC_LOWER,
         reason=reason,
         method=settings.estimator,
-        cost={"operations": len(rows) * draws * (2 * pairs + 30 * sum(sizes)), "draws": float(draws)},
+        cost={"operations": drawing_operations(stack, len(rows), settings), "draws": float(draws)},
     )
 
 
