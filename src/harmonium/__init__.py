@@ -20,6 +20,7 @@ _PUBLIC = {
     "PCD": "harmonium.rules.contrastive",
     "ExactGradient": "harmonium.rules.likelihood",
     "fit": "harmonium.train.fit",
+    "fit_greedy": "harmonium.train.greedy",
     "resume": "harmonium.train.fit",
     "member_seed": "harmonium.train.ensemble",
     "load_run": "harmonium.train.rebuild",
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
     from harmonium.train.ensemble import member_seed as member_seed
     from harmonium.train.fit import fit as fit
     from harmonium.train.fit import resume as resume
+    from harmonium.train.greedy import fit_greedy as fit_greedy
     from harmonium.train.model_file import load as load
     from harmonium.train.model_file import save as save
     from harmonium.train.rebuild import load_run as load_run

@@ -31,6 +31,10 @@ Sizes = Annotated[list[Size], BeforeValidator(lambda value: [value] if isinstanc
 """Sizes of layers; one number stands for one layer."""
 
 
+JOINT = ("deep",)
+"""Samplers that train all levels of a stack at once."""
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -77,7 +81,11 @@ class SamplerConfig(_Section):
 
 
 class TrainConfig(_Section):
-    """How long and how fast. Without ``epochs`` or ``updates`` a run makes 10 000 updates."""
+    """How long and how fast. Without ``epochs`` or ``updates`` a run makes 10 000 updates.
+
+    ``greedy`` trains the levels of a dbn one after the other, which is the default with every sampler that is not of
+    stacks; ``levels`` and ``transposed`` are of that, see `harmonium.fit_greedy`.
+    """
 
     epochs: Count | None = None
     updates: Count | None = None
@@ -90,6 +98,10 @@ class TrainConfig(_Section):
     members: Count | None = None
     seed: Whole = 0
     initialize: bool = True
+    greedy: bool | None = None
+    levels: Count | None = None
+    transposed: bool | None = None
+    stop_on_decrease: bool | None = None
     on_divergence: Literal["stop", "halve"] = "stop"
     checkpoint_seconds: NotNegative = 30.0
 
@@ -101,6 +113,13 @@ class RunConfig(_Section):
     model: ModelConfig = ModelConfig()
     sampler: SamplerConfig = SamplerConfig()
     train: TrainConfig = TrainConfig()
+
+    @property
+    def is_greedy(self) -> bool:
+        """Whether the levels of a stack are trained one after the other, and not jointly."""
+        if self.train.greedy is not None:
+            return self.train.greedy
+        return self.model.kind == "dbn" and self.sampler.name not in JOINT
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values in sections; settings that are None are left out."""
@@ -119,6 +138,10 @@ def read_settings(settings: Mapping[str, Any]) -> RunConfig:
     if config.train.epochs is not None and config.train.updates is not None:
         raise SettingError(
             f"both epochs={config.train.epochs} and updates={config.train.updates} are given; keep one of them"
+        )
+    if config.train.stop_on_decrease and (config.train.members or 1) > 1:
+        raise SettingError(
+            f"stop_on_decrease is of a single model, got members={config.train.members}; leave one of them out"
         )
     if config.model.kind in ("rbm", "dbn") and 0 in config.model.hidden:
         place = config.model.hidden.index(0)

@@ -146,12 +146,21 @@ class Monitor:
         }
         if not math.isnan(health.hidden_mean):
             record["hidden_mean"] = health.hidden_mean
+        return record | self.numbers_of(likelihoods)
+
+    def scores(self, model: AbstractEnergyModel) -> dict[str, Any]:
+        """The likelihoods of a model as a line of metrics holds them."""
+        return self.numbers_of(self.likelihoods(model))
+
+    def numbers_of(self, likelihoods: dict[str, Estimate]) -> dict[str, Any]:
+        """Likelihoods as a line of metrics holds them."""
+        numbers: dict[str, Any] = {}
         for split, estimate in likelihoods.items():
-            record[f"log_likelihood_{split}"] = estimate.value
-            record[f"log_likelihood_{split}_row_stderr"] = estimate.row_stderr
+            numbers[f"log_likelihood_{split}"] = estimate.value
+            numbers[f"log_likelihood_{split}_row_stderr"] = estimate.row_stderr
             if split in self.scored:
-                record["log_likelihood_kind"] = str(estimate.kind)
-        return record
+                numbers["log_likelihood_kind"] = str(estimate.kind)
+        return numbers
 
     def likelihoods(self, model: AbstractEnergyModel) -> dict[str, Estimate]:
         """Exact mean log-likelihoods of the scored rows by split; empty when they would cost too much.
