@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 _PUBLIC = {
     "RBM": "harmonium.energy.rbm",
     "BoltzmannMachine": "harmonium.energy.boltzmann",
+    "DBN": "harmonium.energy.dbn",
     "Ensemble": "harmonium.energy.ensemble",
     "Bernoulli": "harmonium.units.bernoulli",
     "Spin": "harmonium.units.spin",
@@ -19,6 +20,7 @@ _PUBLIC = {
     "PCD": "harmonium.rules.contrastive",
     "ExactGradient": "harmonium.rules.likelihood",
     "fit": "harmonium.train.fit",
+    "fit_greedy": "harmonium.train.greedy",
     "resume": "harmonium.train.fit",
     "member_seed": "harmonium.train.ensemble",
     "load_run": "harmonium.train.rebuild",
@@ -26,6 +28,7 @@ _PUBLIC = {
     "save": "harmonium.train.model_file",
     "load": "harmonium.train.model_file",
     "AIS": "harmonium.evaluate.ais",
+    "Bound": "harmonium.evaluate.bounds",
     "Bracket": "harmonium.evaluate.bracket",
     "log_likelihood": "harmonium.evaluate.likelihood",
     "log_partition": "harmonium.evaluate.likelihood",
@@ -54,11 +57,13 @@ if TYPE_CHECKING:
     from harmonium.data.base import DataSet as DataSet
     from harmonium.data.load import load_data as load_data
     from harmonium.energy.boltzmann import BoltzmannMachine as BoltzmannMachine
+    from harmonium.energy.dbn import DBN as DBN
     from harmonium.energy.ensemble import Ensemble as Ensemble
     from harmonium.energy.rbm import RBM as RBM
     from harmonium.errors import HarmoniumError as HarmoniumError
     from harmonium.errors import HarmoniumWarning as HarmoniumWarning
     from harmonium.evaluate.ais import AIS as AIS
+    from harmonium.evaluate.bounds import Bound as Bound
     from harmonium.evaluate.bracket import Bracket as Bracket
     from harmonium.evaluate.estimate import Estimate as Estimate
     from harmonium.evaluate.likelihood import log_likelihood as log_likelihood
@@ -81,6 +86,7 @@ if TYPE_CHECKING:
     from harmonium.train.ensemble import member_seed as member_seed
     from harmonium.train.fit import fit as fit
     from harmonium.train.fit import resume as resume
+    from harmonium.train.greedy import fit_greedy as fit_greedy
     from harmonium.train.model_file import load as load
     from harmonium.train.model_file import save as save
     from harmonium.train.rebuild import load_run as load_run

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import jax
@@ -12,10 +13,11 @@ import numpy as np
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.couplings.graph import grid
+from harmonium.energy.dbn import DBN
 from harmonium.energy.independent import Independent
 from harmonium.energy.machine_path import MachinePath
 from harmonium.energy.path import Path
-from tests.contracts.machines import wave_layers, wave_machine, wave_rbm, wave_vector
+from tests.contracts.machines import wave_layers, wave_machine, wave_matrix, wave_rbm, wave_vector
 from tests.contracts.tables import Table
 
 Energy = Callable[[dict[str, Any], tuple[np.ndarray, ...]], np.ndarray]
@@ -60,6 +62,15 @@ _SPARSE = np.array([[0, 1], [0, 4], [1, 2], [1, 5], [2, 3], [2, 4], [3, 5]])
 """Couplings of four visible and two hidden units: a chain of visible units, and hidden ones that are independent."""
 
 
+def _stack_energy(parameters: dict[str, Any], layers: tuple[np.ndarray, ...]) -> np.ndarray:
+    total = np.zeros(len(layers[0]))
+    uppers = [*parameters["recognition_biases"], parameters["biases"][-1]]
+    for level, (matrix, upper) in enumerate(zip(parameters["weights"], uppers, strict=True)):
+        v, h = layers[2 * level], layers[2 * level + 1]
+        total -= v @ parameters["biases"][level] + h @ upper + np.einsum("si,ij,sj->s", v, matrix, h)
+    return total
+
+
 def _independent_energy(parameters: dict[str, Any], layers: tuple[np.ndarray, ...]) -> np.ndarray:
     parts = [layer @ bias for layer, bias in zip(layers, parameters["biases"], strict=True)]
     return -np.sum(parts, axis=0)
@@ -78,6 +89,15 @@ def wave_base(model: AbstractEnergyModel) -> Independent:
     """Independent layers like those of a model, of biases that are none of its own."""
     biases = [wave_vector(units.size, 2.0 + place) for place, units in enumerate(model.units)]
     return Independent.from_arrays(biases, kinds=[units.kind for units in model.units])
+
+
+def wave_stack(*sizes: int) -> DBN:
+    """A stack of float64 waves, with two different biases for every inner layer."""
+    return DBN.from_arrays(
+        [wave_matrix(*pair, phase=0.7 * place) for place, pair in enumerate(pairwise(sizes))],
+        [wave_vector(size, float(place)) for place, size in enumerate(sizes)],
+        [wave_vector(size, 3.0 + place) for place, size in enumerate(sizes[1:-1])],
+    )
 
 
 def _path_to_an_rbm() -> Path:
@@ -111,6 +131,8 @@ MODELS: dict[str, ModelCase] = {
     "four layers": ModelCase(
         lambda: wave_layers(("bernoulli", 2), ("bernoulli", 2), ("spin", 2), ("bernoulli", 1)), _layers_energy
     ),
+    "stack of two": ModelCase(lambda: wave_stack(3, 2, 2), _stack_energy),
+    "stack of three": ModelCase(lambda: wave_stack(2, 2, 1, 2), _stack_energy),
     "machine, fully visible": ModelCase(lambda: wave_machine(5), _pairs_energy),
     "machine": ModelCase(lambda: wave_machine(3, 3, gain=0.7), _pairs_energy),
     "machine on a sparse graph": ModelCase(lambda: wave_machine(4, 2, pairs=_SPARSE), _pairs_energy),

@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 
 import harmonium as hm
+from harmonium.energy.stack import AbstractStack
 from harmonium.errors import BudgetError, DataError, SettingError
 from tests.contracts.model_cases import MODELS, TRAINABLE, model_of, table_gradient, table_of
 
-models = pytest.mark.parametrize("name", MODELS)
-trainable = pytest.mark.parametrize("name", TRAINABLE)
+STACKS = [name for name in MODELS if isinstance(model_of(name), AbstractStack)]
+
+models = pytest.mark.parametrize("name", [name for name in MODELS if name not in STACKS])
+trainable = pytest.mark.parametrize("name", [name for name in TRAINABLE if name not in STACKS])
 
 
 @models
@@ -89,6 +92,22 @@ def test_the_most_probable_states_come_first(name: str) -> None:
     everything = hm.mode_weights(model, count=1000)
     assert len(everything.states) == len(states)
     assert everything.probabilities.sum() == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        hm.moments,
+        hm.mode_weights,
+        lambda model: hm.exact_gradient(model, np.zeros((1, model.units[0].size))),
+    ],
+)
+def test_a_network_is_no_undirected_machine(question: Any) -> None:
+    """Its two laws, of the product that is trained and of the density that is read, would be mixed up."""
+    assert len(STACKS) == 2
+    for name in STACKS:
+        with pytest.raises(SettingError, match=r"takes an undirected machine, got a DBN.* dbn.levels\[0\]"):
+            question(model_of(name))
 
 
 def test_ties_and_many_states() -> None:

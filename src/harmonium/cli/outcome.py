@@ -12,14 +12,16 @@ from harmonium.cli.output import put, put_json, say
 from harmonium.data.base import DataSet
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.ensemble import Ensemble
+from harmonium.energy.stack import AbstractStack
 from harmonium.evaluate.ais import AIS
 from harmonium.evaluate.bracket import Bracket
 from harmonium.evaluate.ensemble import band, median_estimate
 from harmonium.evaluate.estimate import Estimate
 from harmonium.evaluate.exact import likelihood_operations, plan_enumeration
-from harmonium.evaluate.likelihood import log_likelihood
+from harmonium.evaluate.likelihood import annealing_ahead, both_estimates, log_likelihood, normalised_part
 from harmonium.evaluate.proxies import pseudo_likelihood
 from harmonium.evaluate.starts import MOST_OPERATIONS, affordable_plan
+from harmonium.numerics.enumerate import BIT_BUDGET
 from harmonium.report.pictures import write_pictures
 from harmonium.report.summaries import summarise_model
 from harmonium.samplers.sample import sample
@@ -38,7 +40,7 @@ _COIN_FLIPS = 2
 def announce_work(model: AbstractEnergyModel | Ensemble, settings: AIS | Bracket) -> None:
     """Say how long what draws will be, where that is long."""
     one, members = (model.member(0), len(model)) if isinstance(model, Ensemble) else (model, 1)
-    operations = members * settings.operations(one)
+    operations = members * settings.operations(normalised_part(one))
     if operations > _LONG:
         what, _, how = settings.in_words().partition(": ")
         times = f"{members} times " if members > 1 else ""
@@ -182,7 +184,10 @@ def remarks(data: DataSet, split: str) -> list[str]:
 def _score(
     model: AbstractEnergyModel | Ensemble, data: DataSet, split: str, path: Path
 ) -> tuple[Estimate, bool, str]:
-    """The exact likelihood, or a proxy where that costs too much; whether it is a proxy; and what to say of it."""
+    """The exact likelihood, or a proxy where that costs too much; whether it is a proxy; and what to say of it.
+
+    Of a stack it is what `log_likelihood` finds affordable: the likelihood, or a lower bound of it.
+    """
     if isinstance(model, Ensemble):
         scores = [_score(member, data, split, path) for member in model]
         return median_estimate(model, [(one, one) for one, _, _ in scores])[0], *scores[0][1:]
@@ -190,6 +195,11 @@ def _score(
 
     rows = visible_rows(model, data, split)
     notes = remarks(data, split)
+    if isinstance(model, AbstractStack):
+        ahead = annealing_ahead(model, "auto", BIT_BUDGET, None)
+        if ahead is not None:
+            announce_annealing(model, ahead)
+        return both_estimates(model, data, split=split)[0], False, "\n".join(notes)
     plan = affordable_plan(model)
     if plan is not None and likelihood_operations(model, len(rows)) <= MOST_OPERATIONS:
         return log_likelihood(model, rows), False, "\n".join(notes)

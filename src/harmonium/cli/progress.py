@@ -88,7 +88,10 @@ def report_line(record: dict[str, Any], pace: float | None, compiling: bool = Fa
     >>> report_line({"index": 100, "horizon": 200, "free_energy_gap": 0.5}, 50.0)
     'update 100 of 200, 50 updates/s, 2 s left, free-energy gap +0.500 nats'
     """
-    parts = [f"update {record['index']} of {record['horizon']}"]
+    whose = f"level {record['level']}, " if "level" in record else ""
+    if "levels" in record:
+        whose = f"levels 0 to {record['level']} together, "
+    parts = [f"{whose}update {record['index']} of {record['horizon']}"]
     remaining = record["horizon"] - record["index"]
     if pace and not compiling:
         parts.append(f"{_number(pace)} updates/s")

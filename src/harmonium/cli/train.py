@@ -26,8 +26,8 @@ def train(
     model: Annotated[
         str | None,
         typer.Option(
-            metavar="rbm|bm",
-            help="Restricted (default), or any pair of units coupled.",
+            metavar="rbm|bm|dbn",
+            help="Restricted (default), any pair of units coupled, or a deep belief network.",
             rich_help_panel=_MODEL,
         ),
     ] = None,
@@ -39,7 +39,11 @@ def train(
     ] = None,
     hidden: Annotated[
         str | None,
-        typer.Option(metavar="N", help="Hidden units; default 128. A bm may have 0.", rich_help_panel=_MODEL),
+        typer.Option(
+            metavar="N[,N]",
+            help="Hidden units; default 128. A bm may have 0; of a dbn every layer, bottom first.",
+            rich_help_panel=_MODEL,
+        ),
     ] = None,
     hidden_units: Annotated[
         str | None,

@@ -15,6 +15,7 @@ from harmonium.train import rebuild
 from harmonium.train.config import RunConfig, read_settings
 from harmonium.train.fit import resume, set_up, start
 from harmonium.train.folder import RunFolder
+from harmonium.train.greedy import set_up_greedy, start_greedy
 
 
 def train_and_conclude(
@@ -25,6 +26,15 @@ def train_and_conclude(
     path: Path | None = None
     try:
         given = _data_beside(config_path, settings)
+        if settings.is_greedy:
+            greedy = set_up_greedy(settings, given)
+            folder = RunFolder.create(out, name=f"{settings.model.kind}-{_stem(greedy.data)}", force=force)
+            path = folder.path
+            words = f"{greedy.levels} levels of {greedy.planned} updates, one after the other"
+            say(f"training {_words(greedy.config, greedy.data)}, {words}; run folder {path}")
+            with Watch() as watch:
+                run = start_greedy(greedy, folder, watch.report, watch.tick)
+            return conclude(run, greedy.data, path, as_json, draw=True)
         setup, resolved, data = set_up(settings, given)
         folder = RunFolder.create(out, name=f"{settings.model.kind}-{_stem(data)}", force=force)
         path = folder.path

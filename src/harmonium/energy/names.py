@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.boltzmann import BoltzmannMachine
+from harmonium.energy.dbn import DBN
 from harmonium.energy.parameters import INITIAL_WEIGHT_SCALE
 from harmonium.energy.rbm import RBM
 from harmonium.errors import SettingError
 from harmonium.units.bernoulli import Bernoulli
 from harmonium.units.kinds import unit_class
 
-MODELS = ("rbm", "bm")
+MODELS = ("rbm", "bm", "dbn")
 
 MOST_WEIGHTS = 2**31 - 1
 
@@ -31,21 +33,29 @@ def build_model(
     """A new model of the named kind for rows of ``visible_size`` values."""
     if kind not in MODELS:
         raise SettingError(f"no model is called {kind!r}; choose one of {', '.join(MODELS)}")
-    article = "an rbm" if kind == "rbm" else "a bm"
-    if len(hidden) != 1:
+    article = "an rbm" if kind == "rbm" else f"a {kind}"
+    if len(hidden) != 1 and kind != "dbn":
         raise SettingError(
             f"{article} has one hidden layer, got {len(hidden)} sizes {list(hidden)}; pass one, e.g. 128"
         )
-    (count,) = hidden
-    units = visible_size + count
-    weights = visible_size * count if kind == "rbm" else units * (units - 1) // 2
+    sizes = [visible_size, *hidden]
+    units = sum(sizes)
+    weights = (
+        units * (units - 1) // 2
+        if kind == "bm"
+        else max((lower * upper for lower, upper in pairwise(sizes)), default=0)
+    )
     if weights > MOST_WEIGHTS:
         raise SettingError(
-            f"{article} of {visible_size} x {count} units has {weights} weights, more than the {MOST_WEIGHTS} that can "
-            "be numbered in 32 bits; choose fewer hidden units"
+            f"{article} of {' x '.join(map(str, sizes))} units has {weights} weights, more than the {MOST_WEIGHTS} "
+            "that can be numbered in 32 bits; choose fewer hidden units"
         )
     scale = INITIAL_WEIGHT_SCALE if weight_scale is None else weight_scale
     below = unit_class(visible)(visible_size)
+    if kind == "dbn":
+        layers = [unit_class(hidden_units)(count) for count in hidden]
+        return DBN(below, layers, seed=seed, weight_scale=scale)
+    (count,) = hidden
     if kind == "bm":
         above = unit_class(hidden_units)(count) if count else 0
         return BoltzmannMachine(below, above, seed=seed, weight_scale=scale)
@@ -55,14 +65,21 @@ def build_model(
 def describe_model(model: AbstractEnergyModel) -> dict[str, Any] | None:
     """The name and settings that `build_model` makes a model of this shape of; None for one it does not know."""
     if isinstance(model, BoltzmannMachine):
+        kind, layers = "bm", model.units
         if not model.couplings[0].graph.is_complete:
             return None
-    elif not isinstance(model, RBM):
+    elif isinstance(model, DBN):
+        kind, layers = "dbn", model.layers
+    elif isinstance(model, RBM):
+        kind, layers = "rbm", model.units
+    else:
         return None
-    above = model.units[1:]
+    above = layers[1:]
+    if len({units.kind for units in above}) > 1:
+        return None
     return {
-        "kind": "rbm" if isinstance(model, RBM) else "bm",
-        "visible": model.units[0].kind,
+        "kind": kind,
+        "visible": layers[0].kind,
         "hidden": [units.size for units in above] or [0],
         "hidden_units": above[0].kind if above else Bernoulli.kind,
     }

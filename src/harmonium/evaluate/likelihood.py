@@ -17,8 +17,17 @@ from harmonium.data.load import load_data
 from harmonium.data.support import encode
 from harmonium.energy.base import AbstractEnergyModel, check_model
 from harmonium.energy.ensemble import Ensemble
+from harmonium.energy.stack import AbstractStack
 from harmonium.errors import SettingError
 from harmonium.evaluate.ais import AIS, both_directions
+from harmonium.evaluate.bounds import (
+    Bound,
+    can_sum,
+    drawn_bound,
+    exact_bound,
+    exact_scores,
+    recognition_draws,
+)
 from harmonium.evaluate.bracket import Bracket, bracketed_log_partition
 from harmonium.evaluate.ensemble import median_estimate
 from harmonium.evaluate.estimate import Estimate, Kind
@@ -28,7 +37,10 @@ from harmonium.evaluate.verdict import ROUNDING, SIGMAS
 from harmonium.numerics.enumerate import BIT_BUDGET
 from harmonium.numerics.whole import LARGEST_SEED, is_number, seed_number, whole_number
 
-METHODS = ("auto", "exact", "ais", "bracket")
+METHODS = ("auto", "exact", "ais", "bracket", "bound")
+
+Method = str | AIS | Bracket | Bound
+"""A method by name, or with settings."""
 
 _MOST_BITS_OF_MASS = 10
 """Most coupled hidden units that are enumerated for each row, only to see what mass the rows have together."""
@@ -40,7 +52,7 @@ NOMINAL_RATE = 2e10
 def log_likelihood(
     model: AbstractEnergyModel | Ensemble,
     data: Any,
-    method: str | AIS | Bracket = "auto",
+    method: Method = "auto",
     seed: SupportsIndex = 0,
     rows: bool = False,
     *,
@@ -63,6 +75,11 @@ def log_likelihood(
     probabilities add up to more than one beyond the error prove it wrong. ``seed`` is of the methods that draw. A
     given ``operation_budget`` also sets how long these are, where their settings do not.
 
+    Of a `DBN` it is that of the density read from the top: the inner layers are enumerated one after the other where
+    each has no more than ``bit_budget`` units and all take no more than ``operation_budget`` operations, and else the
+    score is a lower bound, as `Bound` says and ``kind`` tells; ``method="bound"`` asks for the variational one. Its log
+    Z, exact or by AIS, is that of the top level. Lower bounds minus a lower bound of log Z are only a proxy.
+
     Raises `DataError` for rows that do not fit the visible units and `BudgetError` for ``method="exact"`` and a model
     with more than ``bit_budget`` units on its smaller side, and for an ``operation_budget`` too small for what draws;
     `SettingError` for one with ``method="exact"`` or with a given length. Source: the chapter's evaluation section,
@@ -81,7 +98,7 @@ def log_likelihood(
 def both_estimates(
     model: AbstractEnergyModel | Ensemble,
     data: Any,
-    method: str | AIS | Bracket = "auto",
+    method: Method = "auto",
     seed: SupportsIndex = 0,
     rows: bool = False,
     *,
@@ -108,18 +125,21 @@ def both_estimates(
     partition = log_partition(
         model, method, data=data, seed=seed, bit_budget=bit_budget, operation_budget=operation_budget
     )
-    scores = unnormalised_log_probability(model, visible)
-    if partition.kind != Kind.EXACT:
-        partition = doubt_of_mass(partition, scores, visible)
-    mean = Estimate(value=scores) if rows else mean_over_rows(scores)
-    if not np.all(np.isfinite(scores)):
-        mean = replace(mean, reliable=False, reason="a free energy is not a finite number")
-    return mean - partition, partition
+    if isinstance(model, AbstractStack):
+        bits = whole_number(bit_budget, "bit_budget must be a whole number of at least 0", least=0)
+        scores = _scores_of_stack(model, visible, method, seed, bits, _checked_operations(operation_budget))
+    else:
+        scores = Estimate(value=unnormalised_log_probability(model, visible))
+    if partition.kind != Kind.EXACT and not np.any(scores.stderr):
+        partition = doubt_of_mass(partition, scores.value, visible)
+    if not np.all(np.isfinite(scores.value)):
+        scores = replace(scores, reliable=False, reason="a free energy is not a finite number")
+    return (scores if rows else _mean_of(scores)) - partition, partition
 
 
 def log_partition(
     model: AbstractEnergyModel | Ensemble,
-    method: str | AIS | Bracket = "auto",
+    method: Method = "auto",
     data: Any = None,
     seed: SupportsIndex = 0,
     *,
@@ -132,7 +152,8 @@ def log_partition(
     chains come from: of a `DataSet` its training rows. Without them both come from the model itself, and then
     nothing can show a mode that the model has but its chains never find: such an estimate is reliable only where
     AIS walks back from exact draws. Of an `Ensemble` it is the estimate of the
-    member with the median one. Raises `BudgetError` as there.
+    member with the median one. Of a `DBN` it is that of its top level, ``dbn.levels[-1]``: the only normaliser in its
+    joint law. Raises `BudgetError` as there.
 
     >>> import numpy as np
     >>> from harmonium.energy.rbm import RBM
@@ -150,16 +171,69 @@ def log_partition(
     check_method(method)
     seed = seed_number(seed)
     bits = whole_number(bit_budget, "bit_budget must be a whole number of at least 0", least=0)
-    chosen = _chosen_method(model, method, bits, _checked_operations(operation_budget))
+    normalised = normalised_part(model)
+    chosen = _chosen_method(
+        normalised, _of_partition(model, method), bits, _checked_operations(operation_budget)
+    )
     if chosen is None:
-        return exact_log_partition(model, bits)
+        return exact_log_partition(normalised, bits)
     rows = None if data is None else visible_rows(model, data, "train")
+    if rows is not None and isinstance(model, AbstractStack):
+        rows = recognition_draws(model, rows, seed)
     if isinstance(chosen, AIS):
-        return both_directions(model, rows, chosen, seed)
-    found = bracketed_log_partition(model, rows, chosen, seed)
-    if rows is None or model.split(held=True).bits > _MOST_BITS_OF_MASS:
+        return both_directions(normalised, rows, chosen, seed)
+    found = bracketed_log_partition(normalised, rows, chosen, seed)
+    if rows is None or normalised.split(held=True).bits > _MOST_BITS_OF_MASS:
         return found
-    return doubt_of_mass(found, unnormalised_log_probability(model, rows), rows)
+    return doubt_of_mass(found, unnormalised_log_probability(normalised, rows), rows)
+
+
+def normalised_part(model: AbstractEnergyModel) -> AbstractEnergyModel:
+    """The machine whose partition function normalises the density of a model: itself, or the top level of a stack."""
+    return model.top if isinstance(model, AbstractStack) else model
+
+
+def _of_partition(model: AbstractEnergyModel, method: Method) -> str | AIS | Bracket:
+    """How the partition function is found by a method that bounds the rest. Raises `SettingError` for other models."""
+    if method != "bound" and not isinstance(method, Bound):
+        return method
+    if not isinstance(model, AbstractStack):
+        raise SettingError(
+            f'method="bound" (--method bound) is of networks such as hm.DBN(64, [32, 16]), got a '
+            f'{type(model).__name__}; use method="auto" (--method auto)'
+        )
+    return "auto"
+
+
+def _scores_of_stack(
+    stack: AbstractStack,
+    rows: np.ndarray,
+    method: Method,
+    seed: SupportsIndex,
+    bits: int,
+    operations: float | None,
+) -> Estimate:
+    """Per row the log-probability up to the top's partition function: exact where asked or affordable, else a bound."""
+    if method == "exact":
+        return exact_scores(stack, rows, bits)
+    affordable = can_sum(stack, len(rows), bits, MOST_OPERATIONS if operations is None else operations)
+    settings = Bound() if method == "bound" else method
+    if isinstance(settings, Bound):
+        summed = settings.exact if settings.exact is not None else affordable
+        if summed and settings.estimator == "variational":
+            return exact_bound(stack, rows, bits)
+    elif affordable:
+        return exact_scores(stack, rows, bits)
+    else:
+        settings = Bound()
+    return drawn_bound(stack, rows, settings, seed_number(seed))
+
+
+def _mean_of(scores: Estimate) -> Estimate:
+    """The mean over rows of one estimate per row, whose errors are independent."""
+    mean = mean_over_rows(scores.value)
+    stderr = float(np.sqrt(np.sum(np.square(scores.stderr)))) / len(scores) if np.ndim(scores.stderr) else 0.0
+    return replace(scores, value=mean.value, row_stderr=mean.row_stderr, stderr=stderr, low=None, high=None)
 
 
 def _chosen_method(
@@ -182,12 +256,14 @@ def _chosen_method(
 
 
 def work_ahead(
-    model: AbstractEnergyModel | Ensemble, method: str | AIS | Bracket, bits: int, operations: float | None
+    model: AbstractEnergyModel | Ensemble, method: Method, bits: int, operations: float | None
 ) -> AIS | Bracket | None:
     """The settings of what `log_likelihood` will draw, of a single member of an ensemble; None for the exact sum."""
     one = model.member(0) if isinstance(model, Ensemble) else model
     bits = whole_number(bits, "bit_budget must be a whole number of at least 0", least=0)
-    return _chosen_method(one, method, bits, _checked_operations(operations))
+    return _chosen_method(
+        normalised_part(one), _of_partition(one, method), bits, _checked_operations(operations)
+    )
 
 
 def _member_seeds(seed: SupportsIndex, ensemble: Ensemble) -> list[int]:
@@ -266,7 +342,7 @@ def visible_rows(model: AbstractEnergyModel, data: Any, split: str | None = None
 
 def check_method(method: Any) -> None:
     """Raise `SettingError` unless ``method`` names a way to evaluate, or holds the settings of one."""
-    if not isinstance(method, AIS | Bracket) and method not in METHODS:
+    if not isinstance(method, AIS | Bracket | Bound) and method not in METHODS:
         raise SettingError(f"no method is called {method!r}; choose one of {', '.join(METHODS)}")
 
 

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from harmonium.energy.base import AbstractEnergyModel, check_model, check_two_valued
 from harmonium.energy.enumeration import log_partition_of, walk_of
+from harmonium.energy.stack import check_undirected
 from harmonium.evaluate.exact import (
     exact_log_partition,
     plan_enumeration,
@@ -66,6 +67,7 @@ def moments(model: AbstractEnergyModel, *, bit_budget: SupportsIndex = BIT_BUDGE
     [[0.5, 0.25], [0.25, 0.5]]
     """
     check_model(model)
+    check_undirected(model, "a moment")
     check_two_valued(model, "exact moments")
     _check(model, bit_budget, "the exact moments", "average over hm.sample(model, 10000)")
     mean, second, log_partition = _moments(as_double(model))
@@ -94,6 +96,7 @@ def exact_gradient(
     [[0.0, 0.25], [0.25, 0.0]]
     """
     check_model(model)
+    check_undirected(model, "an exact gradient")
     rows = visible_rows(model, data)
     _check(model, bit_budget, "the exact gradient", "train with hm.PCD(), which estimates it from chains")
     slopes = _gradient(as_double(model), rows.astype(np.float64))
@@ -122,6 +125,7 @@ def mode_weights(
     [[1.0, 1.0]]
     """
     check_model(model)
+    check_undirected(model, "a weight of modes")
     count = whole_number(count, "count must be a whole number of at least 1")
     bits = whole_number(bit_budget, "bit_budget must be a whole number of at least 0", least=0)
     check_bits(

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.bipartite import AbstractBipartite, as_bipartite
+from harmonium.energy.stack import check_undirected
 from harmonium.evaluate.estimate import Estimate, Kind
 from harmonium.evaluate.likelihood import mean_over_rows, visible_rows
 from harmonium.inference.mean_field import MeanField, bound_at
@@ -38,6 +39,7 @@ def pseudo_likelihood(model: AbstractEnergyModel, data: Any) -> Estimate:
     >>> print(pseudo_likelihood(free, [[0, 1, 0]]))  # -3 log 2, here the likelihood itself
     -2.0794 nats (proxy)
     """
+    check_undirected(model, "a pseudo-likelihood")
     scores = _by_block(_pseudo_program, model, visible_rows(model, data))
     reason = "product of one-variable conditionals, not the joint"
     if _is_bounded(model):
@@ -58,6 +60,7 @@ def reconstruction_error(model: AbstractEnergyModel, data: Any) -> Estimate:
     >>> reconstruction_error(free, [[0, 1, 0]]).value
     0.75
     """
+    check_undirected(model, "a reconstruction error")
     rows = visible_rows(model, data)
     scores = _by_block(_reconstruction_program, as_bipartite(model, "a reconstruction error"), rows)
     return _proxy(scores, "reconstruction error", "squared error of one pass, not a likelihood")

@@ -12,6 +12,7 @@ from jaxtyping import Array
 from harmonium.energy.base import check_model
 from harmonium.energy.bipartite import AbstractBipartite
 from harmonium.energy.layered import AbstractLayered
+from harmonium.energy.stack import check_undirected
 from harmonium.errors import SettingError
 from harmonium.evaluate.ais import AIS, Prepared, prepare
 from harmonium.evaluate.annealing import anneal, sweep_operations
@@ -58,6 +59,7 @@ def raise_likelihood(
     -2.0794 nats (proxy)
     """
     check_model(model)
+    check_undirected(model, "RAISE")
     settings = settings or AIS(chains=_CHAINS_PER_ROW)
     data = as_data(data)
     scored = visible_rows(model, data)

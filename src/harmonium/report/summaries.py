@@ -13,6 +13,7 @@ from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.boltzmann import BoltzmannMachine
 from harmonium.energy.ensemble import Ensemble
 from harmonium.energy.layered import AbstractLayered
+from harmonium.energy.stack import AbstractStack
 from harmonium.train.folder import RunFolder
 from harmonium.train.model_file import load_described
 from harmonium.train.rebuild import load_run
@@ -34,9 +35,10 @@ def summarise_model(model: AbstractEnergyModel | Ensemble) -> dict[str, Any]:
     if isinstance(model, Ensemble):
         return {**summarise_model(model.member(0)), "members": len(model)}
     arrays = jax.tree.leaves(model)
+    layers = model.layers if isinstance(model, AbstractStack) else model.units
     return {
         "kind": type(model).__name__,
-        "layers": [{"units": units.kind, "size": int(units.size)} for units in model.units],
+        "layers": [{"units": units.kind, "size": int(units.size)} for units in layers],
         "parameters": sum(part.size for part in arrays),
         "dtype": str(np.result_type(*(np.asarray(part) for part in arrays))),
     }
@@ -131,9 +133,18 @@ def inspect_machine(model: BoltzmannMachine) -> dict[str, Any]:
 
 
 def parts_of(model: AbstractEnergyModel | Ensemble) -> list[dict[str, Any]]:
-    """`inspect_parameters` of a layered model, `inspect_machine` of a general one; nothing of others and ensembles."""
+    """`inspect_parameters` of a layered model or of every level of a stack, `inspect_machine` of a general one.
+
+    Nothing of others and of ensembles.
+    """
     if isinstance(model, BoltzmannMachine):
         return [inspect_machine(model)]
+    if isinstance(model, AbstractStack):
+        return [
+            {**part, "layer": index}
+            for index, rbm in enumerate(model.levels, start=1)
+            for part in inspect_parameters(rbm)
+        ]
     return inspect_parameters(model) if isinstance(model, AbstractLayered) else []
 
 

@@ -11,11 +11,13 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from harmonium.energy.base import AbstractEnergyModel, check_model
+from harmonium.energy.stack import AbstractStack
 from harmonium.errors import DataError, SettingError
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.precision import as_single
 from harmonium.numerics.random import Noise, key_words, seed_key
 from harmonium.numerics.whole import seed_number, whole_number
+from harmonium.samplers.ancestral import completed, descended
 from harmonium.samplers.base import (
     AbstractAdaptiveSampler,
     AbstractPathSampler,
@@ -27,6 +29,7 @@ from harmonium.typing import Configuration, Words
 
 _START_STREAM = 1
 _PILOT_STREAM = 3
+_DESCENT_STREAM = 4
 _PILOT_SWEEPS = 100
 _MOST_STEPS = 1 << 31
 
@@ -43,6 +46,10 @@ def sample(
 
     Chains start from the biases alone. ``clamp`` holds visible values: an array of shape ``(visible,)`` or
     ``(n, visible)`` in which NaN marks what is free; the rest is then drawn conditionally on it.
+
+    Of a `DBN` the sweeps are those of its top level, by any ``sampler``, and one pass down draws what lies below. With
+    ``clamp`` every sweep goes through all layers of the network given the held values, one unit of an inner layer at a
+    time: a chain that leaves that conditional law invariant, and reaches it as its steps grow.
 
     **Returns** an array of shape ``(n, visible)``: uint8 for 0/1 units, int8 for spins.
 
@@ -78,9 +85,30 @@ def sample(
     if held is not None and sampler is not None:
         raise SettingError("clamp works with the default sampler only; drop sampler or clamp")
     words = key_words(seed_key(seed))
-    rows = _program()(single, words, jnp.int32(steps), values, held, sampler or Gibbs(), n)
+    if isinstance(single, AbstractStack) and single.depth > 1:
+        rows = _draw_stack(single, words, steps, values, held, sampler or Gibbs(), n)
+    else:
+        bottom = single.top if isinstance(single, AbstractStack) else single
+        rows = _program()(bottom, words, jnp.int32(steps), values, held, sampler or Gibbs(), n)
     low = model.units[0].support[0]
     return np.asarray(rows).astype(np.uint8 if low == 0 else np.int8)
+
+
+def _draw_stack(
+    stack: AbstractStack,
+    words: Words,
+    steps: int,
+    values: Float[np.ndarray, "n visible"] | None,
+    held: Bool[np.ndarray, "n visible"] | None,
+    sampler: AbstractSampler,
+    n: int,
+) -> Array:
+    """Visible rows of a deep belief network."""
+    own = Noise.of(words).stream(_DESCENT_STREAM).fold(0).words
+    if values is not None and held is not None:
+        return completed(stack, own, steps, values, held)
+    top = _program()(stack.top, words, jnp.int32(steps), None, None, sampler, n)
+    return descended(stack, own, top)
 
 
 def _clamped(

@@ -137,11 +137,18 @@ class Checkpoints:
             return []
         return sorted(int(match[1]) for match in map(_NAME.fullmatch, os.listdir(self.folder)) if match)
 
-    def save(self, index: int, tree: Any, metadata: Mapping[str, Any] | None = None) -> Path:
+    def save(
+        self,
+        index: int,
+        tree: Any,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        also: int | None = None,
+    ) -> Path:
         """Saves the state after ``index`` updates, and removes older ones only once it is safely on the disk.
 
-        Checkpoints beyond ``index`` are removed too: they are of a future that was given up when the run went on from
-        an earlier one. Raises what ``save_tree`` raises.
+        The checkpoint after ``also`` updates stays too, if it is there. Checkpoints beyond ``index`` are removed: they
+        are of a future that was given up when the run went on from an earlier one. Raises what ``save_tree`` raises.
         """
         if index < 0:
             raise SettingError(f"a checkpoint needs the number of updates done, at least 0, got {index}")
@@ -152,7 +159,7 @@ class Checkpoints:
         path = save_tree(self.path(index), tree, metadata, overwrite=True)
         kept = [known for known in self.indices() if known <= index][-self.keep :]
         for known in self.indices():
-            if known not in kept:
+            if known not in kept and known != also:
                 self.path(known).unlink(missing_ok=True)
         return path
 

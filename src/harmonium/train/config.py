@@ -31,6 +31,10 @@ Sizes = Annotated[list[Size], BeforeValidator(lambda value: [value] if isinstanc
 """Sizes of layers; one number stands for one layer."""
 
 
+JOINT = ("deep",)
+"""Samplers that train all levels of a stack at once."""
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -79,7 +83,11 @@ class SamplerConfig(_Section):
 
 
 class TrainConfig(_Section):
-    """How long and how fast. Without ``epochs`` or ``updates`` a run makes 10 000 updates."""
+    """How long and how fast. Without ``epochs`` or ``updates`` a run makes 10 000 updates.
+
+    ``greedy`` trains the levels of a dbn one after the other, which is the default with every sampler that is not of
+    stacks; ``levels`` and ``transposed`` are of that, see `harmonium.fit_greedy`.
+    """
 
     epochs: Count | None = None
     updates: Count | None = None
@@ -92,6 +100,10 @@ class TrainConfig(_Section):
     members: Count | None = None
     seed: Whole = 0
     initialize: bool = True
+    greedy: bool | None = None
+    levels: Count | None = None
+    transposed: bool | None = None
+    stop_on_decrease: bool | None = None
     on_divergence: Literal["stop", "halve"] = "stop"
     checkpoint_seconds: NotNegative = 30.0
 
@@ -103,6 +115,13 @@ class RunConfig(_Section):
     model: ModelConfig = ModelConfig()
     sampler: SamplerConfig = SamplerConfig()
     train: TrainConfig = TrainConfig()
+
+    @property
+    def is_greedy(self) -> bool:
+        """Whether the levels of a stack are trained one after the other, and not jointly."""
+        if self.train.greedy is not None:
+            return self.train.greedy
+        return self.model.kind == "dbn" and self.sampler.name not in JOINT
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values in sections; settings that are None are left out."""
@@ -122,11 +141,16 @@ def read_settings(settings: Mapping[str, Any]) -> RunConfig:
         raise SettingError(
             f"both epochs={config.train.epochs} and updates={config.train.updates} are given; keep one of them"
         )
-    if config.model.kind == "rbm" and 0 in config.model.hidden:
-        place = config.model.hidden.index(0)
+    if config.train.stop_on_decrease and (config.train.members or 1) > 1:
         raise SettingError(
-            f"model.hidden.{place}=0 cannot be used: an rbm has hidden units; pass e.g. 16, or "
-            "model.kind='bm' (--model)"
+            f"stop_on_decrease is of a single model, got members={config.train.members}; leave one of them out"
+        )
+    if config.model.kind in ("rbm", "dbn") and 0 in config.model.hidden:
+        place = config.model.hidden.index(0)
+        article = "an" if config.model.kind == "rbm" else "a"
+        raise SettingError(
+            f"model.hidden.{place}=0 cannot be used: {article} {config.model.kind} has hidden units; pass e.g. "
+            "16, or model.kind='bm' (--model)"
         )
     return config
 

@@ -15,12 +15,12 @@ import numpy as np
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.ensemble import Ensemble
-from harmonium.errors import FileError
+from harmonium.errors import FileError, SettingError
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.precision import as_single
 from harmonium.numerics.random import BEYOND_UPDATES, key_words
 from harmonium.rules.base import AbstractAdaptiveRule, AbstractRule
-from harmonium.train.checkpoint import Checkpoints
+from harmonium.train.checkpoint import Checkpoints, load_tree
 from harmonium.train.ensemble import CURE, chosen, reason_of, run_members, stopped_members
 from harmonium.train.folder import RunFolder
 from harmonium.train.interrupts import patient_interrupts
@@ -62,6 +62,7 @@ class Drive:
         reporter: Reporter | None = None,
         ticker: Ticker | None = None,
         saved_index: int | None = None,
+        stop_on_decrease: bool = False,
     ):
         self.setup = setup
         self.state = setup.state
@@ -71,11 +72,13 @@ class Drive:
         self.checkpoint_seconds = checkpoint_seconds
         self.reporter = reporter
         self.ticker = ticker
+        self.stop_on_decrease = stop_on_decrease
         self.fault: str | None = None
         self.stopped: dict[int, str] = stopped_members(self.history)
         self._saved_index = saved_index
         if self.stopped and len(self.stopped) == self.state.rate_scale.size:
             self._end()
+        self._watched: TrainState | None = None
         self._checkpoints: Checkpoints | None = None if folder is None else folder.checkpoints
         self._saved_at = time.monotonic()
         self._began = time.monotonic()
@@ -92,7 +95,10 @@ class Drive:
             try:
                 if int(self.state.index) == 0 and not self.history:
                     record, _ = self._record(self.state, self.setup.monitor.health(self.state))
+                    if self.stop_on_decrease:
+                        check_watched(record)
                     self._tell(*self._report(record))
+                    self._watched = self.state
                 while int(self.state.index) < int(self.state.horizon) and self.fault is None:
                     interrupt_here()
                     self._advance()
@@ -114,7 +120,8 @@ class Drive:
         if self.folder is not None and self._checkpoints is not None:
             self._save_model(self.folder, unless_there=self._saved_index == index)
             if self._saved_index != index:
-                self._checkpoints.save(index, self.state)
+                told = self.history[-1]["index"] if self.stop_on_decrease and self.history else None
+                self._checkpoints.save(index, self.state, also=told)
                 self._saved_index = index
         self._saved_at = time.monotonic()
 
@@ -158,6 +165,9 @@ class Drive:
             # Told at once: where a member was stopped stands in the record alone.
             after = kept
             record, _ = self._record(after, self.setup.monitor.health(after))
+        if record is not None and self.stop_on_decrease and has_decreased(self.history, record):
+            self._go_back()
+            return
         if done % chunk == 0:
             after = between_chunks(self.setup.trainer.rule, after)
         report = None if record is None else self._report(record)
@@ -166,10 +176,33 @@ class Drive:
         self.state = after
         if report is not None:
             self._tell(*report)
+            if self.stop_on_decrease:
+                self._watched = after
+                self.save()
         if self.ticker is not None:
             self.ticker(done, horizon)
         if time.monotonic() - self._saved_at >= self.checkpoint_seconds:
             self.save()
+
+    def _go_back(self) -> None:
+        """End where the last report was made, after which the likelihood fell: its state is now that of the horizon."""
+        index = self.history[-1]["index"]
+        kept = self._watched
+        if kept is None or int(kept.index) != index:
+            kept = self._read_back(index)
+        self.state = eqx.tree_at(lambda state: state.horizon, kept, jnp.int32(index))
+        self._saved_index = None
+        if self.ticker is not None:
+            self.ticker(index, index)
+
+    def _read_back(self, index: int) -> TrainState:
+        """The state of a report that an earlier process made, from its checkpoint."""
+        assert self._checkpoints is not None
+        rule = self.setup.trainer.rule
+        grown = isinstance(rule, AbstractAdaptiveRule) and rule.changes_shapes
+        path = self._checkpoints.path(index)
+        tree, _ = load_tree(path, self.setup.state, resized="tree.rule_state" if grown else None)
+        return jax.tree.map(on_device, self.setup.state, tree)
 
     def _handle(
         self, faults: dict[int, str], before: TrainState, after: TrainState, done: int
@@ -247,6 +280,25 @@ class Drive:
     def _tell(self, record: dict[str, Any], timing: dict[str, Any]) -> None:
         if self.reporter is not None:
             self.reporter({**record, "horizon": int(self.state.horizon)}, timing)
+
+
+def check_watched(record: dict[str, Any]) -> None:
+    """Raise `SettingError` where reports carry no likelihood that could be seen to fall."""
+    if "log_likelihood_train" not in record:
+        raise SettingError(
+            "stop_on_decrease watches the exact log-likelihood of the training rows, which costs too much for this "
+            "model; leave it out, or train fewer hidden units"
+        )
+
+
+def has_decreased(history: History, record: dict[str, Any]) -> bool:
+    """Whether the log-likelihood of the training rows is below that of the last report."""
+    return bool(history) and record["log_likelihood_train"] < history[-1]["log_likelihood_train"]
+
+
+def on_device(like: Any, leaf: Any) -> Any:
+    """A leaf of a state that was read from a file, where the next update needs it."""
+    return leaf if jnp.issubdtype(like.dtype, jax.dtypes.prng_key) else jnp.asarray(leaf)
 
 
 def between_chunks(rule: AbstractRule, state: TrainState) -> TrainState:

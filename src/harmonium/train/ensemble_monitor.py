@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from harmonium.energy.base import AbstractEnergyModel
+from harmonium.energy.stack import AbstractStack
 from harmonium.evaluate.ensemble import band, exact_log_partitions, unnormalised_log_probabilities
 from harmonium.evaluate.estimate import Estimate
 from harmonium.evaluate.exact import likelihood_operations
@@ -74,6 +75,9 @@ class EnsembleMonitor:
         that on average none costs more, and its first and its last.
         """
         members = len(jax.tree.leaves(stacked)[0])
+        if isinstance(stacked, AbstractStack):
+            each = [jax.tree.map(lambda leaf, place=place: leaf[place], stacked) for place in range(members)]
+            return [self.monitor.likelihoods(model) for model in each]
         scored = sum(len(rows) for rows, _ in self.monitor.scored.values())
         operations = likelihood_operations(jax.tree.map(lambda leaf: leaf[0], stacked), scored)
         apart = math.ceil(members * operations / EXACT_OPERATIONS)

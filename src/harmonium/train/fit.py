@@ -17,6 +17,7 @@ from harmonium.data.load import as_dataset
 from harmonium.energy.base import AbstractEnergyModel, check_model
 from harmonium.energy.ensemble import Ensemble
 from harmonium.energy.names import describe_model
+from harmonium.energy.stack import AbstractStack
 from harmonium.errors import HarmoniumWarning, SettingError
 from harmonium.numerics.precision import as_single
 from harmonium.numerics.whole import whole_number
@@ -26,7 +27,7 @@ from harmonium.rules.names import describe_rule
 from harmonium.samplers.base import AbstractSampler
 from harmonium.train import rebuild
 from harmonium.train.config import RunConfig, read_settings
-from harmonium.train.drive import Drive, Reporter, Ticker, released
+from harmonium.train.drive import Drive, Reporter, Ticker, on_device, released
 from harmonium.train.ensemble import reason_of, stopped_members
 from harmonium.train.folder import RunFolder
 from harmonium.train.memory import check_members
@@ -51,6 +52,7 @@ def fit(
     members: SupportsIndex | None = None,
     seed: SupportsIndex = 0,
     initialize: bool = True,
+    stop_on_decrease: bool = False,
     on_divergence: str = "stop",
     checkpoint_seconds: float = 30.0,
     out: str | os.PathLike[str] | None = None,
@@ -80,6 +82,8 @@ def fit(
       ``model`` gives every member its start, and their number.
     - ``seed``: of chains, row order and every draw.
     - ``initialize``: start a model whose biases are all zero at the marginals of the data.
+    - ``stop_on_decrease``: end at the first report that finds the exact log-likelihood of the training rows lower than
+      the report before, with the state of that report before. Raises `SettingError` where it costs too much.
     - ``on_divergence``: "stop" keeps the last good model and says so; "halve" goes back and halves the rate.
     - ``out``: a folder to keep the run in, so that it survives any interruption; see `resume`. ``force`` replaces an
       earlier run there. Checkpoints are written every ``checkpoint_seconds``.
@@ -129,6 +133,8 @@ def fit(
                 "members": members,
                 "seed": seed,
                 "initialize": initialize,
+                "greedy": False if isinstance(template, AbstractStack) else None,
+                "stop_on_decrease": stop_on_decrease or None,
                 "on_divergence": on_divergence,
                 "checkpoint_seconds": checkpoint_seconds,
             },
@@ -179,6 +185,17 @@ def resume(
         raise SettingError(f"both epochs={epochs} and updates={updates} are given; keep one of them")
     further = epochs if updates is None else updates
     count = 0 if further is None else _count_of_more("epochs" if updates is None else "updates", further)
+    if read_settings(RunFolder.open(path).read_config()).is_greedy:
+        from harmonium.train.greedy import resume_greedy  # whose levels are runs that come back here
+
+        if further is not None:
+            raise SettingError(
+                f"the run in {path} trained one level after the other and goes no further; train the network on in a "
+                "new run, from hm.load_run(path).model"
+            )
+        return resume_greedy(
+            path, data=data, rule=rule, model=model, optimizer=optimizer, reporter=reporter, ticker=ticker
+        )
     with released(RunFolder.open(path).lock()) as folder:
         config = read_settings(folder.read_config())
         dataset = rebuild.load_data_again(folder, config, data)
@@ -198,7 +215,7 @@ def resume(
                 f"{found.index}; resume without a number first, which makes the updates between them again, and then "
                 "go further"
             )
-        state = jax.tree.map(_on_device, setup.state, found.tree)
+        state = jax.tree.map(on_device, setup.state, found.tree)
         folder.cut_back(found.index)
         history = History(folder.read_metrics())
         members = config.train.members or 1
@@ -228,6 +245,7 @@ def resume(
             reporter=reporter,
             ticker=ticker,
             saved_index=found.index if more is None else None,
+            stop_on_decrease=bool(config.train.stop_on_decrease),
         )
         # A new stretch is on the disk before its first update, so that it too survives any interruption.
         drive.save()
@@ -280,6 +298,7 @@ def start(
             checkpoint_seconds=train.checkpoint_seconds,
             reporter=reporter,
             ticker=ticker,
+            stop_on_decrease=bool(train.stop_on_decrease),
         )
         if folder is not None:
             if data.source.get("array"):
@@ -333,7 +352,3 @@ def _resized(setup: Setup) -> str | None:
     """The part of a state whose shapes a run may have changed since it began."""
     rule = setup.trainer.rule
     return "tree.rule_state" if isinstance(rule, AbstractAdaptiveRule) and rule.changes_shapes else None
-
-
-def _on_device(like: Any, leaf: Any) -> Any:
-    return leaf if jnp.issubdtype(like.dtype, jax.dtypes.prng_key) else jnp.asarray(leaf)

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from harmonium.energy.base import AbstractEnergyModel
+from harmonium.energy.stack import AbstractStack
 from harmonium.evaluate.estimate import Estimate
 from harmonium.evaluate.exact import (
     exact_log_partition,
@@ -20,6 +21,7 @@ from harmonium.evaluate.exact import (
     unnormalised_log_probability,
 )
 from harmonium.evaluate.likelihood import mean_over_rows
+from harmonium.evaluate.stacks import affordable_estimates
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.random import Noise, update_words
 from harmonium.rules.base import AbstractRule
@@ -121,7 +123,7 @@ class Monitor:
     def fault_of_likelihood(self, record: dict[str, Any]) -> str | None:
         """Why a report shows that the run has diverged: the training rows are beyond doubt worse than coin flips."""
         worst = -_WORST_LIKELIHOOD * self.probe.shape[1] * math.log(2)
-        found = record.get("log_likelihood_train")
+        found = record.get("log_likelihood_train_of_level_0", record.get("log_likelihood_train"))
         if found is None or found >= worst:
             return None
         return f"the mean log-likelihood of the training rows is {found:.4g} nats, below {worst:.4g}"
@@ -144,14 +146,33 @@ class Monitor:
         }
         if not math.isnan(health.hidden_mean):
             record["hidden_mean"] = health.hidden_mean
+        return record | self.numbers_of(likelihoods)
+
+    def scores(self, model: AbstractEnergyModel) -> dict[str, Any]:
+        """The likelihoods of a model as a line of metrics holds them."""
+        return self.numbers_of(self.likelihoods(model))
+
+    def numbers_of(self, likelihoods: dict[str, Estimate]) -> dict[str, Any]:
+        """Likelihoods as a line of metrics holds them."""
+        numbers: dict[str, Any] = {}
         for split, estimate in likelihoods.items():
-            record[f"log_likelihood_{split}"] = estimate.value
-            record[f"log_likelihood_{split}_row_stderr"] = estimate.row_stderr
-            record["log_likelihood_kind"] = str(estimate.kind)
-        return record
+            numbers[f"log_likelihood_{split}"] = estimate.value
+            numbers[f"log_likelihood_{split}_row_stderr"] = estimate.row_stderr
+            if split in self.scored:
+                numbers["log_likelihood_kind"] = str(estimate.kind)
+        return numbers
 
     def likelihoods(self, model: AbstractEnergyModel) -> dict[str, Estimate]:
-        """Exact mean log-likelihoods of the scored rows by split; empty when they would cost too much."""
+        """Exact mean log-likelihoods of the scored rows by split; empty when they would cost too much.
+
+        Of a stack they are those of the network, or a lower bound where only that is affordable, and beside them, under
+        ``SPLIT_of_level_0``, those of its bottom RBM.
+        """
+        if isinstance(model, AbstractStack):
+            return affordable_estimates(model, self.scored, EXACT_OPERATIONS) | {
+                f"{split}_of_level_0": estimate
+                for split, estimate in self.likelihoods(model.level(0)).items()
+            }
         scored = sum(len(rows) for rows, _ in self.scored.values())
         plan = plan_enumeration(model)
         if likelihood_operations(model, scored, plan) > EXACT_OPERATIONS:
@@ -178,8 +199,7 @@ def vital_signs(
 ) -> tuple[Array, ...]:
     """What `Health` holds, on the device; the weights of a machine without any have a root mean square of zero."""
     noise = Noise.of(update_words(key, index[None])[0]).stream(_PROBE_STREAM)
-    blank = tuple(jnp.zeros((probe.shape[0], units.size)) for units in model.units[1:])
-    held = model.sweep(noise, (probe, *blank), clamp=(True, *(None for _ in blank)))
+    held = _held_at(noise, model, probe)
     reconstructed = model.sweep(noise.at(1), held)
     samples, sample_weight = (reconstructed, weight) if chains is None else (chains, None)
     data_energy, model_energy = (
@@ -195,6 +215,17 @@ def vital_signs(
         jnp.sqrt(jnp.mean(weights**2)) if weights.size else jnp.zeros(()),
         _hidden_mean(model, held, weight),
     )
+
+
+def _held_at(noise: Noise, model: AbstractEnergyModel, probe: Float[Array, "rows n"]) -> Configuration:
+    """The probe rows with their hidden layers drawn; in a stack with the visible layer of each level at the means that
+    the level below recognises, which is where training holds it."""
+    blank = tuple(jnp.zeros((probe.shape[0], units.size)) for units in model.units[1:])
+    if not isinstance(model, AbstractStack):
+        return model.sweep(noise, (probe, *blank), clamp=(True, *(None for _ in blank)))
+    layers = [probe, *blank]
+    layers[::2] = model.recognised(probe)[:-1]
+    return model.sweep(noise, tuple(layers), clamp=(True, None) * model.depth)
 
 
 def _hidden_mean(
