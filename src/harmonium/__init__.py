@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 _PUBLIC = {
     "RBM": "harmonium.energy.rbm",
+    "DBN": "harmonium.energy.dbn",
     "BoltzmannMachine": "harmonium.energy.boltzmann",
     "Ensemble": "harmonium.energy.ensemble",
     "Bernoulli": "harmonium.units.bernoulli",
@@ -36,6 +37,7 @@ _PUBLIC = {
     "raise_likelihood": "harmonium.evaluate.raise_proxy",
     "Estimate": "harmonium.evaluate.estimate",
     "ParallelTempering": "harmonium.samplers.tempering",
+    "DeepTempering": "harmonium.samplers.deep_tempering",
     "sample": "harmonium.samplers.sample",
     "DataSet": "harmonium.data.base",
     "load_data": "harmonium.data.load",
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from harmonium.data.base import DataSet as DataSet
     from harmonium.data.load import load_data as load_data
     from harmonium.energy.boltzmann import BoltzmannMachine as BoltzmannMachine
+    from harmonium.energy.dbn import DBN as DBN
     from harmonium.energy.ensemble import Ensemble as Ensemble
     from harmonium.energy.rbm import RBM as RBM
     from harmonium.errors import HarmoniumError as HarmoniumError
@@ -66,6 +69,7 @@ if TYPE_CHECKING:
     from harmonium.rules.contrastive import CD as CD
     from harmonium.rules.contrastive import PCD as PCD
     from harmonium.rules.likelihood import ExactGradient as ExactGradient
+    from harmonium.samplers.deep_tempering import DeepTempering as DeepTempering
     from harmonium.samplers.sample import sample as sample
     from harmonium.samplers.tempering import ParallelTempering as ParallelTempering
     from harmonium.train.ensemble import member_seed as member_seed

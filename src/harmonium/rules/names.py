@@ -25,7 +25,13 @@ def _with_sampler(name: str) -> Callable[..., AbstractRule]:
 
 
 RULES: Mapping[str, Callable[..., AbstractRule]] = MappingProxyType(
-    {"pcd": PCD, "cd": CD, "pt": _with_sampler("pt"), "exact": ExactGradient}
+    {
+        "pcd": PCD,
+        "cd": CD,
+        "pt": _with_sampler("pt"),
+        "deep": _with_sampler("deep"),
+        "exact": ExactGradient,
+    }
 )
 
 _NOT_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -33,6 +39,7 @@ _NOT_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "pcd": (),
         "cd": ("chains", "burn_in"),
         "pt": (),
+        "deep": (),
         "exact": ("steps", "chains", "burn_in", "inference", "inference_sweeps", "precision"),
     }
 )

@@ -8,15 +8,20 @@ from typing import Any
 
 from harmonium.errors import SettingError
 from harmonium.samplers.base import AbstractSampler
+from harmonium.samplers.deep_tempering import DeepTempering
 from harmonium.samplers.gibbs import Gibbs
 from harmonium.samplers.tempering import ParallelTempering
 
 SAMPLERS: Mapping[str, Callable[..., AbstractSampler]] = MappingProxyType(
-    {"gibbs": Gibbs, "pt": ParallelTempering}
+    {"gibbs": Gibbs, "pt": ParallelTempering, "deep": DeepTempering}
 )
 
 SETTINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"gibbs": ("steps",), "pt": ("rungs", "steps", "swaps", "schedule", "base")}
+    {
+        "gibbs": ("steps",),
+        "pt": ("rungs", "steps", "swaps", "schedule", "base"),
+        "deep": ("steps", "hot", "order"),
+    }
 )
 """What each of them can be told."""
 
