@@ -180,7 +180,7 @@ DEEP: dict[str, tuple[Any, ...]] = {
         2,
     ),
     "hot replicas": ("square stack", hm.DeepTempering(hot=2), right, stale),
-    "hot replicas by beta F": ("square stack", hm.DeepTempering(hot=3), right, scaled),
+    "hot replicas by beta F": ("square stack", hm.DeepTempering(hot=2), right, scaled),
     "hot replicas under three levels": ("stack of three", hm.DeepTempering(hot=1), opposite, None, 2),
 }
 """Stack, sampler, what its twin does wrongly in swaps and with hot replicas, and steps."""
@@ -196,6 +196,7 @@ def of_deep(
         "twin": WronglyExchanged(sampler, ratio, hot),
         "mistaken": lambda table: law_of_wrong_exchange(model_of(name), table, sampler, ratio, hot, steps),
         "steps": steps,
+        "chains": 80_000,
         "extended": at_their_laws if sampler.hot else None,
     }
 

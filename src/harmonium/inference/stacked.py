@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.stack import AbstractStack
@@ -34,7 +35,7 @@ def positive_phase(
     """
     if not isinstance(model, AbstractStack):
         return inference.posterior(noise, model, batch)
-    energy, means, info = 0.0, (), {}
+    energy, means, info = jnp.zeros(batch.x.shape[0], batch.x.dtype), (), {}
     for level, rbm in enumerate(model.levels):
         own = noise.at(level * _DRAWS_OF_A_LEVEL)
         posterior = inference.posterior(own, rbm, batch)

@@ -75,10 +75,10 @@ class DeepTempering(AbstractSampler):
     level above, which learned them and mixes faster; the swap is accepted if :math:`\log u < \log r`, and the product
     of the levels stays invariant. Two levels swap at every step, pairs of more levels in turn.
 
-    A step goes from the bottom to the top. The lowest level swaps the code it has and draws :math:`v_1` and then
-    :math:`h_1` from what it got; every level above draws its code first, swaps it with the one above, and then draws its
-    visible units. :math:`v_i` is drawn whether the swap was accepted or not: this is the Gibbs step and no second one is
-    needed. ``state.particles`` are :math:`(v_1, h_1, v_2, h_2, \dots)`, those of the model as an energy model.
+    A step goes from the bottom to the top. The lowest level swaps the code it has, draws :math:`v_1` from what it got,
+    and :math:`h_1` from that; every level above draws its code first, swaps it with the one above, and then draws its
+    visible units. Each :math:`v_i` is drawn whether the swap was accepted or not: that is the Gibbs step, and no second
+    one is needed. ``state.particles`` are :math:`(v_1, h_1, v_2, h_2, \dots)`, those of the model as an energy model.
 
     **Arguments:**
 
@@ -86,7 +86,7 @@ class DeepTempering(AbstractSampler):
     - ``hot``: so many further replicas of the second level for every chain, at :math:`\beta_r = 1 - r/K`, the last one
       uniform. They are swept by a tempered Gibbs step, exchange with each other and with :math:`v_2` in turn, and one
       of them, drawn anew for every chain, is offered to :math:`h_1` as it then is, with
-      :math:`\log r = F^h_1(h_1) - F^h_1(z) + F^v_{2,\beta}(z) - F^v_{2,\beta}(h_1)`. They reach the codes that the upper
+      :math:`\log r = F^h_1(h_1) - F^h_1(z) + F^v_{2,\beta}(z) - F^v_{2,\beta}(h_1)`. They reach codes that the upper
       level does not know of, and cost little: they have the size of a code.
     - ``order``: "swap-first", the authors' (swap, sample, learn). "sample-first" swaps after the last sweep, so that
       what is learned from are the exchanged codes; :math:`v_i` is then drawn twice, the second time where the swap was

@@ -74,6 +74,8 @@ class SamplerConfig(_Section):
     swaps: str | None = None
     schedule: str | list[float] | None = None
     base: str | None = None
+    hot: Whole | None = None
+    order: str | None = None
 
 
 class TrainConfig(_Section):
