@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 _PUBLIC = {
     "RBM": "harmonium.energy.rbm",
-    "BoltzmannMachine": "harmonium.energy.boltzmann",
     "DBN": "harmonium.energy.dbn",
+    "BoltzmannMachine": "harmonium.energy.boltzmann",
     "Ensemble": "harmonium.energy.ensemble",
     "Bernoulli": "harmonium.units.bernoulli",
     "Spin": "harmonium.units.spin",
@@ -44,6 +44,7 @@ _PUBLIC = {
     "TemperedTransitions": "harmonium.samplers.transitions",
     "diagnose": "harmonium.samplers.diagnostics",
     "mode_jumps": "harmonium.samplers.jumps",
+    "DeepTempering": "harmonium.samplers.deep_tempering",
     "sample": "harmonium.samplers.sample",
     "DataSet": "harmonium.data.base",
     "load_data": "harmonium.data.load",
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     from harmonium.rules.contrastive import PCD as PCD
     from harmonium.rules.likelihood import ExactGradient as ExactGradient
     from harmonium.samplers.cast import CAST as CAST
+    from harmonium.samplers.deep_tempering import DeepTempering as DeepTempering
     from harmonium.samplers.diagnostics import diagnose as diagnose
     from harmonium.samplers.jumps import mode_jumps as mode_jumps
     from harmonium.samplers.sample import sample as sample

@@ -28,6 +28,7 @@ from harmonium.samplers.base import AbstractSampler
 from harmonium.samplers.gibbs import Gibbs
 from harmonium.typing import Clamp
 from harmonium.units.base import AbstractUnits
+from tests.contracts.deep_cases import DEEP, DEEP_RULE, WRONG_DEEP_RULE, of_deep, wrongly_exchanged_chains
 from tests.contracts.ladders import (
     TEMPERED,
     Difference,
@@ -165,6 +166,7 @@ SAMPLERS: dict[str, SamplerCase] = {
     ),
     **{f"parallel tempering, {what}": _tempered(*row) for what, row in TEMPERED.items()},
     **{what: SamplerCase(**row) for what, row in WALKING.items()},
+    **{f"deep tempering, {what}": SamplerCase(**of_deep(*row)) for what, row in DEEP.items()},
 }
 """Markov kernels of the negative phase."""
 
@@ -219,20 +221,13 @@ RULES: dict[str, RuleCase] = {
     "cd": RuleCase("strong rbm", hm.CD(1), _after(1), hm.CD(2), _after(2)),
     "cd, three sweeps": RuleCase("strong rbm", hm.CD(3), _after(3), hm.CD(2), _after(2)),
     **{name: RuleCase(**row) for name, row in WALKING_RULES.items()},
+    "deep": RuleCase("stack on four", DEEP_RULE, _at_target, WRONG_DEEP_RULE, wrongly_exchanged_chains),
 }
 """Training rules."""
 
 
 EXACT_RULES: dict[str, AbstractRule] = {"exact": ExactGradient()}
 """Rules without a sample: their gradient is the exact one, on every machine of `MODELS`."""
-
-
-def visible_kernel(table: Table) -> np.ndarray:
-    """One sweep of an RBM seen on the visible layer alone: hidden given visible, then visible given hidden."""
-    kernel = table.block_kernel(table.sides[1]) @ table.block_kernel(table.sides[0])
-    groups = table.groups([0])
-    _, first = np.unique(groups, return_index=True)
-    return np.stack([np.bincount(groups, weights=row) for row in kernel[first]])
 
 
 # -------------------------------------------------------------------------------------------------------- inferences

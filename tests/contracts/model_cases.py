@@ -91,10 +91,10 @@ def wave_base(model: AbstractEnergyModel) -> Independent:
     return Independent.from_arrays(biases, kinds=[units.kind for units in model.units])
 
 
-def wave_stack(*sizes: int) -> DBN:
-    """A stack of float64 waves, with two different biases for every inner layer."""
+def wave_stack(*sizes: int, gain: float = 1.0) -> DBN:
+    """A stack of float64 waves, its weights times ``gain``, with two different biases for every inner layer."""
     return DBN.from_arrays(
-        [wave_matrix(*pair, phase=0.7 * place) for place, pair in enumerate(pairwise(sizes))],
+        [gain * wave_matrix(*pair, phase=0.7 * place) for place, pair in enumerate(pairwise(sizes))],
         [wave_vector(size, float(place)) for place, size in enumerate(sizes)],
         [wave_vector(size, 3.0 + place) for place, size in enumerate(sizes[1:-1])],
     )
@@ -133,6 +133,8 @@ MODELS: dict[str, ModelCase] = {
     ),
     "stack of two": ModelCase(lambda: wave_stack(3, 2, 2), _stack_energy),
     "stack of three": ModelCase(lambda: wave_stack(2, 2, 1, 2), _stack_energy),
+    "square stack": ModelCase(lambda: wave_stack(2, 2, 2, gain=3.0), _stack_energy),
+    "stack on four": ModelCase(lambda: wave_stack(4, 2, 1, gain=2.0), _stack_energy),
     "machine, fully visible": ModelCase(lambda: wave_machine(5), _pairs_energy),
     "machine": ModelCase(lambda: wave_machine(3, 3, gain=0.7), _pairs_energy),
     "machine on a sparse graph": ModelCase(lambda: wave_machine(4, 2, pairs=_SPARSE), _pairs_energy),

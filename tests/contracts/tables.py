@@ -160,6 +160,14 @@ class Table:
         return np.unique(self.digits[:, columns] @ self._radix[columns], return_inverse=True)[1]
 
 
+def visible_kernel(table: Table) -> np.ndarray:
+    """One sweep of an RBM seen on the visible layer alone: hidden given visible, then visible given hidden."""
+    kernel = table.block_kernel(table.sides[1]) @ table.block_kernel(table.sides[0])
+    groups = table.groups([0])
+    _, first = np.unique(groups, return_index=True)
+    return np.stack([np.bincount(groups, weights=row) for row in kernel[first]])
+
+
 def normalised(log_weight: np.ndarray) -> np.ndarray:
     weight = np.exp(log_weight - log_weight.max())
     return weight / weight.sum()

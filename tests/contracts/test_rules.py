@@ -17,7 +17,7 @@ from harmonium.numerics.random import Noise
 from harmonium.rules.contrastive import Contrastive, ContrastiveState
 from harmonium.samplers.gibbs import Gibbs, GibbsState
 from harmonium.typing import Batch, Step
-from tests.contracts.cases import RULES, visible_kernel
+from tests.contracts.cases import RULES
 from tests.contracts.machines import wave_vector
 from tests.contracts.model_cases import model_of, table_of
 from tests.contracts.tables import (
@@ -27,6 +27,7 @@ from tests.contracts.tables import (
     deviation_limit,
     deviation_power,
     largest_deviation,
+    visible_kernel,
 )
 
 KEYS = 4

@@ -12,9 +12,8 @@ import pytest
 
 import harmonium as hm
 from harmonium.energy.rbm import RBM
-from tests.contracts.cases import visible_kernel
 from tests.contracts.machines import wave_matrix, wave_rbm, wave_vector
-from tests.contracts.tables import Table
+from tests.contracts.tables import Table, visible_kernel
 
 ROWS = np.array([[1.0, 0, 1, 0], [1, 1, 0, 0], [0, 0, 0, 1]])
 

@@ -18,7 +18,7 @@ from harmonium.evaluate.bracket import Bracket
 from harmonium.evaluate.ensemble import band, median_estimate
 from harmonium.evaluate.estimate import Estimate
 from harmonium.evaluate.exact import likelihood_operations, plan_enumeration
-from harmonium.evaluate.likelihood import annealing_ahead, both_estimates, log_likelihood, normalised_part
+from harmonium.evaluate.likelihood import both_estimates, log_likelihood, normalised_part, work_ahead
 from harmonium.evaluate.proxies import pseudo_likelihood
 from harmonium.evaluate.starts import MOST_OPERATIONS, affordable_plan
 from harmonium.numerics.enumerate import BIT_BUDGET
@@ -196,9 +196,9 @@ def _score(
     rows = visible_rows(model, data, split)
     notes = remarks(data, split)
     if isinstance(model, AbstractStack):
-        ahead = annealing_ahead(model, "auto", BIT_BUDGET, None)
+        ahead = work_ahead(model, "auto", BIT_BUDGET, None)
         if ahead is not None:
-            announce_annealing(model, ahead)
+            announce_work(model, ahead)
         return both_estimates(model, data, split=split)[0], False, "\n".join(notes)
     plan = affordable_plan(model)
     if plan is not None and likelihood_operations(model, len(rows)) <= MOST_OPERATIONS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from harmonium.energy.couplings.absent import Absent
@@ -52,7 +53,8 @@ class AbstractStack(AbstractLayered):
     def level(self, index: int) -> RBM:
         """One of the RBMs, counted from 0 at the bottom."""
         coupling = self.couplings[2 * index]
-        rbm = RBM(*self.units[2 * index : 2 * index + 2], weights=coupling.weights)
+        units = self.units[2 * index : 2 * index + 2]
+        rbm = RBM(*units, weights=np.zeros((units[0].size, units[1].size), np.float32))
         return eqx.tree_at(lambda tree: tree.couplings, rbm, (coupling,))
 
     @property

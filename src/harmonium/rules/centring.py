@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from harmonium.energy.base import AbstractEnergyModel
+from harmonium.energy.stack import AbstractStack
 from harmonium.errors import SettingError
 from harmonium.numerics.whole import is_number
 from harmonium.typing import Batch, Configuration
@@ -23,7 +24,17 @@ def check_centring(centred: Any, offset_rate: Any) -> None:
 
 
 def first_offsets(model: AbstractEnergyModel, batch: Batch) -> Configuration:
-    """The mean of the data for the visible layer, the mean at rest for hidden ones."""
+    """The mean of the data for the visible layer, the mean at rest for hidden ones.
+
+    In a stack, whose codes pass from level to level, these are the middle of their range instead: one offset for the
+    hidden units below and the visible ones above.
+    """
+    if isinstance(model, AbstractStack):
+        middles = [
+            jnp.full(units.size, sum(units.support[:: len(units.support) - 1]) / 2)
+            for units in model.units[1:]
+        ]
+        return (weighted_mean(batch.x, batch.weight).astype(middles[0].dtype), *middles)
     resting = tuple(jnp.asarray(units.mean(units.natural())) for units in model.units)
     return (weighted_mean(batch.x, batch.weight).astype(resting[0].dtype), *resting[1:])
 

@@ -10,10 +10,12 @@ from jaxtyping import Array, Float
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.couplings.short import with_short_products
+from harmonium.energy.stack import AbstractStack
 from harmonium.errors import SettingError
 from harmonium.inference.base import AbstractInference
 from harmonium.inference.clamped import ClampedGibbs, are_coupled, clamped_chains
 from harmonium.inference.names import build_inference
+from harmonium.inference.stacked import check_positive_phase, passed_up, positive_phase
 from harmonium.numerics.random import Noise
 from harmonium.numerics.whole import whole_number
 from harmonium.rules.base import AbstractAdaptiveRule, RuleInfo
@@ -95,7 +97,7 @@ class Contrastive(AbstractAdaptiveRule):
             )
 
     def init(self, words: Words, model: AbstractEnergyModel, batch: Batch) -> ContrastiveState:
-        self.inference.check(model)
+        check_positive_phase(self.inference, model)
         model = self._as_computed(model)
         noise = Noise.of(words)
         offsets = first_offsets(model, batch) if self.centred else None
@@ -124,7 +126,7 @@ class Contrastive(AbstractAdaptiveRule):
         sampled, info = self.sampler.step(noise, frozen, start)
         if isinstance(self.sampler, AbstractAdaptiveSampler):
             sampled = self.sampler.adapt(sampled, info)
-        posterior = self.inference.posterior(noise.stream(_INFERENCE_STREAM), model, batch)
+        posterior = positive_phase(self.inference, noise.stream(_INFERENCE_STREAM), model, batch)
         positive = weighted_mean(posterior.energy, batch.weight)
         negative = weighted_mean(model.chain_energy(sampled.particles), chain_weight)
         offsets = moved_offsets(state.offsets, posterior.means, batch.weight, self.offset_rate)
@@ -159,8 +161,12 @@ class Contrastive(AbstractAdaptiveRule):
         """Chains at the data: observed units as given, hidden ones drawn given them.
 
         Hidden units that are coupled are moved by `RESTART_SWEEPS` clamped sweeps from rest, or by as many as the
-        inference makes where it samples.
+        inference makes where it samples. In a stack the code that a level draws is where the next one starts.
         """
+        if isinstance(model, AbstractStack):
+            return self.sampler.init(
+                step.key, model, passed_up(noise.stream(_COMPLETION_STREAM), model, batch)
+            )
         sweeps = self.inference.sweeps if isinstance(self.inference, ClampedGibbs) else RESTART_SWEEPS
         particles = clamped_chains(
             noise.stream(_COMPLETION_STREAM),

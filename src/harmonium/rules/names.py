@@ -40,6 +40,7 @@ _NOT_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "pt": (),
         "cast": (),
         "transitions": (),
+        "deep": (),
         "exact": ("steps", "chains", "burn_in", "inference", "inference_sweeps", "precision"),
     }
 )

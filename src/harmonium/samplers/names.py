@@ -9,12 +9,19 @@ from typing import Any
 from harmonium.errors import SettingError
 from harmonium.samplers.base import AbstractSampler
 from harmonium.samplers.cast import CAST
+from harmonium.samplers.deep_tempering import DeepTempering
 from harmonium.samplers.gibbs import Gibbs
 from harmonium.samplers.tempering import ParallelTempering
 from harmonium.samplers.transitions import TemperedTransitions
 
 SAMPLERS: Mapping[str, Callable[..., AbstractSampler]] = MappingProxyType(
-    {"gibbs": Gibbs, "pt": ParallelTempering, "cast": CAST, "transitions": TemperedTransitions}
+    {
+        "gibbs": Gibbs,
+        "pt": ParallelTempering,
+        "cast": CAST,
+        "transitions": TemperedTransitions,
+        "deep": DeepTempering,
+    }
 )
 
 SETTINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -23,6 +30,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "pt": ("rungs", "steps", "swaps", "schedule", "base"),
         "cast": ("ratio", "rungs", "steps", "gain", "schedule", "base"),
         "transitions": ("rungs", "steps", "schedule", "base"),
+        "deep": ("steps", "hot", "order"),
     }
 )
 """What each of them can be told."""

@@ -80,6 +80,8 @@ class SamplerConfig(_Section):
     base: str | None = None
     ratio: Count | None = None
     gain: float | str | None = None
+    hot: Whole | None = None
+    order: str | None = None
 
 
 class TrainConfig(_Section):

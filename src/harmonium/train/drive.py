@@ -21,6 +21,7 @@ from harmonium.numerics.precision import as_single
 from harmonium.numerics.random import BEYOND_UPDATES, key_words
 from harmonium.rules.base import AbstractAdaptiveRule, AbstractRule
 from harmonium.train.checkpoint import Checkpoints, load_tree
+from harmonium.train.codes import swap_signs
 from harmonium.train.ensemble import CURE, chosen, reason_of, run_members, stopped_members
 from harmonium.train.folder import RunFolder
 from harmonium.train.interrupts import patient_interrupts
@@ -256,6 +257,7 @@ class Drive:
         index, apart = int(state.index), int(state.chunk) * chunks_per_report(state)
         number = None if index == int(state.horizon) else index // apart
         record, faults = self.setup.monitor.report(state, health, np.asarray(rate), epoch, number)
+        record |= swap_signs(state)
         if self.stopped:
             record["stopped"] = {str(member): words for member, words in sorted(self.stopped.items())}
         return record, faults

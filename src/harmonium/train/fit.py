@@ -26,6 +26,7 @@ from harmonium.rules.contrastive import PCD
 from harmonium.rules.names import describe_rule
 from harmonium.samplers.base import AbstractSampler
 from harmonium.train import rebuild
+from harmonium.train.codes import alarm_of
 from harmonium.train.config import RunConfig, read_settings
 from harmonium.train.drive import Drive, Reporter, Ticker, on_device, released
 from harmonium.train.ensemble import reason_of, stopped_members
@@ -320,6 +321,9 @@ def _finish(drive: Drive, config: RunConfig) -> Run:
     reason = drive.fault or reason_of(drive.stopped, members)
     if reason:
         warnings.warn(f"training {reason}" if members == 1 else reason, HarmoniumWarning, stacklevel=3)
+    alarm = alarm_of(drive.history[-1]) if drive.history else None
+    if alarm:
+        warnings.warn(alarm, HarmoniumWarning, stacklevel=3)
     return Run(
         model=drive.model(),
         history=drive.history,
