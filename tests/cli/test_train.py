@@ -51,6 +51,16 @@ def test_a_run_ends_with_its_score_its_folder_and_its_picture(harmonium: Command
             "4 x 2",
             "pt-1 with 100 chains",
         ),
+        (
+            "--hidden 2 --sampler cast --set base=uniform --set rungs=3 --set ratio=2 --set gain=10",
+            "4 x 2",
+            "cast-1 with 100 chains",
+        ),
+        (
+            "--hidden 2 --sampler transitions --set base=uniform --set rungs=3",
+            "4 x 2",
+            "transitions-1 with 100 chains",
+        ),
     ],
 )
 def test_a_general_machine_is_trained_scored_drawn_and_gone_on_with(
