@@ -25,7 +25,7 @@ WITHIN = 16
 
 
 def count_jumps(sampler: AbstractSampler, steps: int, learning: int = 0) -> tuple[int, float]:
-    """Jumps of all chains, and the sweeps of one replica that were made; the first steps learn or settle and do not count."""
+    """Jumps of all chains, and the sweeps of one replica that were made; the first steps only learn or settle."""
     machine, data = planted_machine(), planted(rows=CHAINS)
     assert data.labels is not None
     model = as_single(hm.RBM.from_arrays(machine.weights, machine.visible_bias, machine.hidden_bias))
