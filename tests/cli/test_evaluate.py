@@ -187,8 +187,8 @@ def test_long_annealing_is_announced(
         ("{run} --method guess", "no method is called 'guess'; choose one of auto, exact, ais, bracket"),
         (
             "{run} --chains 20",
-            "--chains 20 is a setting of annealing and a bracket, which --method auto may or may not choose; ask for it "
-            "with --method ais or --method bracket",
+            "--chains 20 is a setting of annealing and a bracket, which --method auto may or may not choose; ask for "
+            "it with --method ais or --method bracket",
         ),
         (
             "{run} --method exact --temperatures 9",
