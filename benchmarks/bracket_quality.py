@@ -298,10 +298,10 @@ def sabotaged() -> bool:
             for case in chosen:
                 model, rows, exact = case_of(case)
                 tell(f"{name}, {case}", hm.log_partition(model, "bracket", rows), exact)
-    few = hm.Bracket(rungs=2, sweeps=2, burn_in=0)
+    few = hm.Bracket(rungs=2, sweeps=8, burn_in=0, base="uniform")
     for case in chosen:
         model, rows, exact = case_of(case)
-        tell(f"two rungs, two sweeps, {case}", hm.log_partition(model, few, rows), exact)
+        tell(f"two rungs, eight sweeps, {case}", hm.log_partition(model, few, rows), exact)
     print(f"{missed} not flagged")
     return missed == 0
 
