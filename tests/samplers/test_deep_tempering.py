@@ -105,9 +105,7 @@ def test_codes_that_gibbs_sampling_never_leaves_are_left() -> None:
 
         def run(state: Any, sampler: Any = sampler) -> Any:
             noise = Noise.from_key(jax.random.key(0))
-            return jax.lax.fori_loop(
-                0, 20, lambda i, now: sampler.step(noise.fold(i), single, now)[0], state
-            )
+            return jax.lax.fori_loop(0, 20, lambda i, now: sampler.step(noise.fold(i), single, now)[0], state)
 
         first = sampler.init(jnp.zeros(2, jnp.uint32), single, start)
         ends.append(float(np.mean(np.asarray(jax.jit(run)(first).particles[0]))))
