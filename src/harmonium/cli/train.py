@@ -50,9 +50,10 @@ def train(
     sampler: Annotated[
         str | None,
         typer.Option(
-            metavar="pcd|cd|pt|exact",
+            metavar="pcd|cd|pt|deep|exact",
             help="Negative phase: persistent chains (default), chains that restart from the data, parallel tempering "
-            "(--set rungs=20, swaps=, schedule=, base=), or the exact sum.",
+            "(--set rungs=20, swaps=, schedule=, base=), deep tempering of a dbn (--set hot=4, order=), or the exact "
+            "sum.",
             rich_help_panel=_SAMPLER,
         ),
     ] = None,
