@@ -21,8 +21,8 @@ def sample(
     sampler: Annotated[
         str | None,
         typer.Option(
-            metavar="gibbs|pt|cast|transitions",
-            help="How chains move: sweeps (default), parallel tempering, CAST or tempered transitions.",
+            metavar="gibbs|pt|cast|transitions|deep",
+            help="How chains move: sweeps (default), parallel tempering, CAST, tempered transitions, or deep tempering.",
         ),
     ] = None,
     assignments: Annotated[
