@@ -22,7 +22,7 @@ def sample(
         str | None,
         typer.Option(
             metavar="gibbs|pt|cast|transitions|deep",
-            help="How chains move: sweeps (default), parallel tempering, CAST, tempered transitions, or deep tempering.",
+            help="How chains move: sweeps (default), parallel tempering, CAST, tempered transitions or deep tempering.",
         ),
     ] = None,
     assignments: Annotated[
