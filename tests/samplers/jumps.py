@@ -25,7 +25,7 @@ WITHIN = 16
 
 
 def count_jumps(sampler: AbstractSampler, steps: int, learning: int = 0) -> tuple[int, float]:
-    """Jumps of all chains, and the sweeps of one replica that were made; the first steps learn and do not count."""
+    """Jumps of all chains, and the sweeps of one replica that were made; the first steps only learn or settle."""
     machine, data = planted_machine(), planted(rows=CHAINS)
     assert data.labels is not None
     model = as_single(hm.RBM.from_arrays(machine.weights, machine.visible_bias, machine.hidden_bias))
@@ -63,5 +63,5 @@ def count_jumps(sampler: AbstractSampler, steps: int, learning: int = 0) -> tupl
 @cache
 def gibbs_at_most(sweeps: int) -> float:
     """The upper end of the 95 % Poisson interval of jumps per sweep of block Gibbs sampling."""
-    jumps, made = count_jumps(Gibbs(), sweeps // CHAINS)
+    jumps, made = count_jumps(Gibbs(), sweeps // CHAINS + 100, learning=100)
     return float(scipy.stats.chi2.isf(0.025, 2 * jumps + 2)) / 2 / made
