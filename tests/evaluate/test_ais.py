@@ -59,6 +59,7 @@ def walks(name: str, settings: AIS, *, back: bool) -> tuple[float, np.ndarray]:
     """Log Z of the base and the log-weights of many independent walks, forward or back from exact draws."""
     model = model_of(name)
     prepared = prepare(model, None, settings, 3)
+    assert prepared.side is not None
     start: Any
     if back:
         drawn = iter(exact_draws(model, prepared.side, settings.chains, 5))
@@ -153,6 +154,7 @@ def test_one_temperature_is_plain_importance_sampling() -> None:
     words = jax.random.bits(jax.random.key(0), (2,))
     draws = independent_draws(base, 1000, words)
     side = walked_side(model)
+    assert side is not None
     walk = anneal(path, side, linear_schedule(1), draws, words)
     with jax.enable_x64(True):
         held = tuple(np.asarray(draws[layer], np.float64) for layer in model.sides[side])
