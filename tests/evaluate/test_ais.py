@@ -195,6 +195,17 @@ def test_any_number_of_layers() -> None:
         assert estimate.reliable
 
 
+def test_general_machines_are_annealed_as_a_whole() -> None:
+    """Walks hold all units, and walk back from Gibbs runs that say that they are not exact."""
+    model, table = model_of("machine"), table_of("machine")
+    rows = table.draw(60, table.law(), 0)[0]
+    estimate = hm.log_partition(model, AIS(temperatures=50), rows, seed=1)
+    assert estimate.kind == Kind.STOCHASTIC_LOWER
+    assert abs(estimate.value - table.log_partition()) < 4 * estimate.stderr
+    assert "Gibbs sweeps, half from rows, half from rest" in estimate.reason
+    assert walked_side(model) is None
+
+
 @pytest.mark.parametrize("base", ["data", "model", "uniform"])
 @pytest.mark.parametrize("schedule", ["linear", "pilot"])
 def test_every_base_and_schedule_leads_to_the_same_value(base: str, schedule: str) -> None:
