@@ -351,7 +351,9 @@ def test_the_interval_reaches_as_far_as_a_direction_contradicts_it(monkeypatch: 
 
     def lifted(start: float, walk: Any, kind: Kind, repeats: int = 1) -> Estimate:
         found = right(start, walk, kind, repeats)
-        return replace(found, value=found.value + 2.0) if kind == Kind.STOCHASTIC_UPPER else found
+        if kind == Kind.STOCHASTIC_LOWER:
+            return found
+        return replace(found, value=found.value + 2.0, low=found.low + 2.0, high=found.high + 2.0)
 
     monkeypatch.setattr(bracket, "_direction", lifted)
     wide = hm.log_partition(model, SHORT, rows)

@@ -8,7 +8,6 @@ from typing import Any
 
 import jax
 import numpy as np
-import scipy.special
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.independent import Independent
@@ -322,7 +321,7 @@ def _direction(start: float, walk: Annealed, kind: Kind, repeats: int = 1) -> Es
     """
     log_mean, stderr = log_mean_weight(walk.log_weight)
     if repeats > 1 and math.isfinite(log_mean):
-        by_chain = scipy.special.logsumexp(walk.log_weight.reshape(repeats, -1), axis=0) - math.log(repeats)
+        by_chain = np.logaddexp.reduce(walk.log_weight.reshape(repeats, -1), axis=0) - math.log(repeats)
         stderr = log_mean_weight(by_chain)[1]
     sign = 1 if kind == Kind.STOCHASTIC_LOWER else -1
     return Estimate(

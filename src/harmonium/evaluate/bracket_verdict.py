@@ -130,8 +130,8 @@ def _doubts_about_origins(
     hotter, colder = run.by_ladder(count)
     halves = [bridge(hotter[half], colder[half]) for half in (slice(None, first), slice(first, None))]
     apart, error = halves[1].value - halves[0].value, math.hypot(halves[0].stderr, halves[1].stderr)
-    # Few blocks in each half: their errors scatter, and Student's law knows by how much.
-    if abs(apart) > scipy.stats.t.isf(ALARM / 2, count - 2) * error + ROUNDING:
+    # Few blocks in each half: their errors scatter, and Student's law knows by how much, whichever half has the larger.
+    if abs(apart) > scipy.stats.t.isf(ALARM / 2, first - 1) * error + ROUNDING:
         doubts.append(
             f"bridges of the two origins part by {apart:.3g} nats, {abs(apart) / error:.1f} of their errors"
         )
