@@ -64,6 +64,8 @@ def main() -> None:
     parser.add_argument("--offset-rate", type=float, default=0.0)
     options = parser.parse_args()
     data = hm.load_data(f"artificial-modes:rows={options.rows}")
+    mean = np.clip(data.train.mean(axis=0), 0.01, 0.99)
+    bias = (np.log(mean) - np.log1p(-mean)).astype(np.float32)
     for name in options.recipes:
         recipe = RECIPES[name]
         scores = []
@@ -73,7 +75,7 @@ def main() -> None:
             schedule = optax.schedules.linear_schedule(recipe.rate, 0.0, options.updates - held, held)
             rule = hm.PCD(chains=5, sampler=recipe.sampler, offset_rate=options.offset_rate)
             run = hm.fit(
-                hm.DBN(784, [10, 10], seed=seed, weight_scale=0.3),
+                hm.DBN(hm.Bernoulli(bias=bias), [10, 10], seed=seed, weight_scale=0.3),
                 data,
                 rule,
                 updates=options.updates,
