@@ -18,7 +18,7 @@ from harmonium.errors import BudgetError, SettingError
 from harmonium.evaluate import bracket, ladders
 from harmonium.evaluate.annealing import sweep_operations
 from harmonium.evaluate.bracket import Bracket, bracketed_log_partition
-from harmonium.evaluate.bracket_verdict import doubts_about_ladders, split_rhat
+from harmonium.evaluate.bracket_verdict import doubts_about_ladders
 from harmonium.evaluate.bridge import Bridge
 from harmonium.evaluate.estimate import Estimate, Kind
 from harmonium.evaluate.ladders import Climb, records_of
@@ -333,15 +333,6 @@ def test_each_fault_of_ladders_is_named() -> None:
         doubts = doubts_about_ladders(bad_found, bad_run)
         assert len(doubts) == 1
         assert reason in doubts[0]
-
-
-def test_split_rhat_is_what_is_written() -> None:
-    chains = np.random.default_rng(0).standard_normal((4, 11)) + np.arange(4)[:, None]
-    halves = [half for chain in chains for half in (chain[:5], chain[6:])]
-    within = np.mean([np.var(half, ddof=1) for half in halves])
-    between = np.var([np.mean(half) for half in halves], ddof=1)
-    assert split_rhat(chains) == pytest.approx(math.sqrt(4 / 5 + between / within))
-    assert split_rhat(np.zeros((3, 8))) == 1.0
 
 
 def test_the_interval_reaches_as_far_as_a_direction_contradicts_it(monkeypatch: pytest.MonkeyPatch) -> None:
