@@ -99,8 +99,11 @@ def stopped(path: Path, reporter: Reporter) -> hm.Run:
 
 def watched(path: Path, reporter: Reporter) -> hm.Run:
     """Chains that cannot follow: the likelihood falls after some reports, and the run ends at the one before."""
-    settings = {"learning_rate": 0.2, "final_rate": 0.2, "stop_on_decrease": True}
-    return fit(path, reporter, hm.PCD(chains=8), 900, **settings)
+    settings = {"learning_rate": 0.1, "final_rate": 0.1, "stop_on_decrease": True, "batch_size": 14}
+    model = hm.RBM(9, 6, seed=0)
+    return fit(
+        path, reporter, hm.PCD(chains=8), 3000, model=model, data="bars-and-stripes:side=3", **settings
+    )
 
 
 def greedy(path: Path, reporter: Reporter) -> hm.Run:

@@ -159,11 +159,11 @@ BLOWS = {
         Blow("model.after-temp:2"),
         Blow("metrics.mid-line:3"),
     ],
+    # After the last report that the run keeps, which the next process has to read back; then while it ends there.
     "watched": [
-        Blow("checkpoint.after-rename:2"),
-        Blow("metrics.after-line:2"),
-        Blow("checkpoint.after-temp:2"),
-        Blow("model.after-rename:2"),
+        Blow("checkpoint.after-rename:15"),
+        Blow("model.after-temp"),
+        Blow("checkpoint.after-temp"),
     ],
 }
 
@@ -174,12 +174,12 @@ def test_a_run_that_is_killed_again_and_again_ends_bit_for_bit_as_the_unbroken_o
 ) -> None:
     expected = unbroken(name, tmp_path / "unbroken")
     landed = run_under(name, tmp_path / "killed", BLOWS[name])
-    assert len(landed) >= len(BLOWS[name]) - 2
+    assert landed == BLOWS[name]
     found = remains(tmp_path / "killed")
     assert sorted(found) == sorted(expected)
     assert [file for file in expected if found[file] != expected[file]] == []
     if name == "watched":
-        assert hm.load_run(tmp_path / "killed").history[-1]["index"] < 900
+        assert hm.load_run(tmp_path / "killed").history[-1]["index"] < 3000
     if name == "greedy":
         assert {f"level-{level}/model.safetensors" for level in range(3)} <= set(found)
 
