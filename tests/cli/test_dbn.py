@@ -88,6 +88,17 @@ def test_an_interrupted_network_ends_as_if_nothing_had_happened(
         ("--members 2", "--members 2 are of models that are trained as a whole"),
         ("--set train.levels=3", "levels=3 are asked for, but the network has 2"),
         ("--model rbm --hidden 3 --set train.greedy=true", "train.greedy is of models of several levels"),
+        ("--model rbm --hidden 3 --set levels=1", "levels=1 is of networks that are trained level by level"),
+        (
+            "--set greedy=false --set transposed=true",
+            "transposed=True is of networks that are trained level by level",
+        ),
+        ("--sampler deep --set levels=1", "a dbn that deep trains as a whole; leave it out"),
+        (
+            "--sampler deep --set greedy=true",
+            "deep trains all levels of a network at once, which greedy=true",
+        ),
+        ("--hidden 3,,2", "--hidden '3,,2' is no number of units; write e.g. 128, or 128,64 for two layers"),
     ],
 )
 def test_what_cannot_be_trained_is_refused_before_anything_is_made(

@@ -199,7 +199,7 @@ def _of_partition(model: AbstractEnergyModel, method: Method) -> str | AIS | Bra
         return method
     if not isinstance(model, AbstractStack):
         raise SettingError(
-            f'method="bound" (--method bound) is of networks such as hm.DBN(64, [32, 16]), got a '
+            f'method="bound" (--method bound) is of networks such as hm.DBN(64, [32, 16]), got '
             f'{type(model).__name__}; use method="auto" (--method auto)'
         )
     return "auto"

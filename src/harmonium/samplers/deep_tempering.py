@@ -338,7 +338,7 @@ def _drawn(
 def _stack(model: AbstractEnergyModel) -> AbstractStack:
     if not isinstance(model, AbstractStack):
         raise SettingError(
-            f"deep tempering needs a stack of RBMs such as hm.DBN(784, [10, 10]), got a {type(model).__name__}; use "
+            f"deep tempering needs a stack of RBMs such as hm.DBN(784, [10, 10]), got {type(model).__name__}; use "
             "hm.ParallelTempering() for it (--sampler pt)"
         )
     if model.depth < 2:

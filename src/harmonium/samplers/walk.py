@@ -56,7 +56,8 @@ def check_schedule(
     if isinstance(schedule, str):
         if schedule not in names:
             raise SettingError(
-                f"no schedule is called {schedule!r}; choose one of {', '.join(names)}, or pass betas"
+                f"no schedule is called {schedule!r}; choose one of {', '.join(names)}, or pass betas, such as "
+                "[0, 0.5, 1]"
             )
         return
     betas = list(schedule)

@@ -143,6 +143,18 @@ def read_settings(settings: Mapping[str, Any]) -> RunConfig:
         raise SettingError(
             f"both epochs={config.train.epochs} and updates={config.train.updates} are given; keep one of them"
         )
+    if config.train.greedy and config.sampler.name in JOINT:
+        raise SettingError(
+            f"{config.sampler.name} trains all levels of a network at once, which greedy=true contradicts; leave "
+            "greedy out, or use sampler='pcd' (--sampler)"
+        )
+    for key in ("levels", "transposed"):
+        value = getattr(config.train, key)
+        if value is not None and not config.is_greedy:
+            raise SettingError(
+                f"{key}={value} is of networks that are trained level by level, but this is a {config.model.kind} that "
+                f"{config.sampler.name} trains as a whole; leave it out"
+            )
     if config.train.stop_on_decrease and (config.train.members or 1) > 1:
         raise SettingError(
             f"stop_on_decrease is of a single model, got members={config.train.members}; leave one of them out"

@@ -138,6 +138,7 @@ def fit_greedy(
                 "weight_decay": weight_decay,
                 "seed": seed,
                 "initialize": initialize,
+                "greedy": True,
                 "levels": levels,
                 "transposed": transposed,
                 "stop_on_decrease": stop_on_decrease or None,
@@ -177,8 +178,8 @@ def checked(greedy: Greedy) -> Greedy:
         )
     if (train.members or 1) > 1:
         raise SettingError(
-            f"members={train.members} (--members) are of models that are trained as a whole; train a dbn level by "
-            "level in runs of other seeds, or jointly"
+            f"members={train.members} (--members) are of models that are trained as a whole; give each "
+            "member a run of its own seed, or train all levels at once (--set greedy=false)"
         )
     # As the first level will: rows and settings that it refuses are refused before anything is made.
     own = _settings_of(greedy, 0, greedy.model.level(0), greedy.data)
