@@ -143,18 +143,6 @@ def read_settings(settings: Mapping[str, Any]) -> RunConfig:
         raise SettingError(
             f"both epochs={config.train.epochs} and updates={config.train.updates} are given; keep one of them"
         )
-    if config.train.greedy and config.sampler.name in JOINT:
-        raise SettingError(
-            f"{config.sampler.name} trains all levels of a network at once, which greedy=true contradicts; leave "
-            "greedy out, or use sampler='pcd' (--sampler)"
-        )
-    for key in ("levels", "transposed"):
-        value = getattr(config.train, key)
-        if value is not None and not config.is_greedy:
-            raise SettingError(
-                f"{key}={value} is of networks that are trained level by level, but this is a {config.model.kind} that "
-                f"{config.sampler.name} trains as a whole; leave it out"
-            )
     if config.train.stop_on_decrease and (config.train.members or 1) > 1:
         raise SettingError(
             f"stop_on_decrease is of a single model, got members={config.train.members}; leave one of them out"
@@ -167,6 +155,22 @@ def read_settings(settings: Mapping[str, Any]) -> RunConfig:
             "16, or model.kind='bm' (--model)"
         )
     return config
+
+
+def check_levels(config: RunConfig) -> None:
+    """Raise `SettingError` for settings of levels that would do nothing in a new run, or contradict its sampler."""
+    if config.train.greedy and config.sampler.name in JOINT:
+        raise SettingError(
+            f"{config.sampler.name} trains all levels of a network at once, which greedy=true contradicts; leave "
+            "greedy out, or use sampler='pcd' (--sampler)"
+        )
+    for key in ("levels", "transposed"):
+        value = getattr(config.train, key)
+        if value is not None and not config.is_greedy:
+            raise SettingError(
+                f"{key}={value} is of networks that are trained level by level, but {config.sampler.name} trains this "
+                f"{config.model.kind} as a whole; leave it out"
+            )
 
 
 def known_settings() -> dict[str, list[str]]:

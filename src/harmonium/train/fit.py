@@ -27,7 +27,7 @@ from harmonium.rules.names import describe_rule
 from harmonium.samplers.base import AbstractSampler
 from harmonium.train import rebuild
 from harmonium.train.codes import alarm_of
-from harmonium.train.config import RunConfig, read_settings
+from harmonium.train.config import RunConfig, check_levels, read_settings
 from harmonium.train.drive import Drive, Reporter, Ticker, on_device, released
 from harmonium.train.ensemble import reason_of, stopped_members
 from harmonium.train.folder import RunFolder
@@ -261,6 +261,7 @@ def set_up(config: RunConfig, data: DataSet | None = None) -> tuple[Setup, RunCo
 
     **Returns** the setup, the settings with what was left out filled in, and the data. **Raises** as `fit`.
     """
+    check_levels(config)
     data = rebuild.load_data(config) if data is None else data
     rebuild.check_fingerprint(data, config.data.fingerprint, "the settings")
     rule = rebuild.rule(config)

@@ -27,7 +27,7 @@ from harmonium.rules.contrastive import PCD
 from harmonium.rules.names import describe_rule
 from harmonium.samplers.base import AbstractSampler
 from harmonium.train import rebuild
-from harmonium.train.config import RunConfig, read_settings
+from harmonium.train.config import RunConfig, check_levels, read_settings
 from harmonium.train.drive import Reporter, Ticker, released
 from harmonium.train.fit import resume, start
 from harmonium.train.folder import RunFolder
@@ -171,6 +171,7 @@ def set_up_greedy(config: RunConfig, data: DataSet | None = None) -> Greedy:
 
 def checked(greedy: Greedy) -> Greedy:
     """The run, all of whose levels can begin, with settings that say that it is greedy and how long a level is."""
+    check_levels(greedy.config)
     train = greedy.config.train
     if train.levels is not None and train.levels > greedy.model.depth:
         raise SettingError(
