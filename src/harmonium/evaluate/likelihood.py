@@ -35,6 +35,7 @@ from harmonium.evaluate.exact import exact_log_partition, unnormalised_log_proba
 from harmonium.evaluate.starts import MOST_OPERATIONS, affordable_plan
 from harmonium.evaluate.verdict import ROUNDING, SIGMAS
 from harmonium.numerics.enumerate import BIT_BUDGET
+from harmonium.numerics.named import is_name
 from harmonium.numerics.whole import LARGEST_SEED, is_number, seed_number, whole_number
 
 METHODS = ("auto", "exact", "ais", "bracket", "bound")
@@ -288,7 +289,8 @@ def doubt_of_mass(partition: Estimate, scores: np.ndarray, rows: np.ndarray) -> 
     the log-sum-exp of their unnormalised log-probabilities ``scores``, by more than three standard errors of doubt.
     """
     _, first = np.unique(rows, axis=0, return_index=True)
-    least = float(np.logaddexp.reduce(scores[first]))
+    with np.errstate(invalid="ignore"):  # scores of a model that is not finite, whose verdict says so
+        least = float(np.logaddexp.reduce(scores[first]))
     excess = least - partition.value
     if not excess > SIGMAS * partition.stderr + ROUNDING:
         return partition
@@ -342,7 +344,7 @@ def visible_rows(model: AbstractEnergyModel, data: Any, split: str | None = None
 
 def check_method(method: Any) -> None:
     """Raise `SettingError` unless ``method`` names a way to evaluate, or holds the settings of one."""
-    if not isinstance(method, AIS | Bracket | Bound) and method not in METHODS:
+    if not isinstance(method, AIS | Bracket | Bound) and not is_name(method, METHODS):
         raise SettingError(f"no method is called {method!r}; choose one of {', '.join(METHODS)}")
 
 

@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.stack import AbstractStack
 from harmonium.errors import SettingError
+from harmonium.numerics.named import is_name
 from harmonium.numerics.random import Noise, uniform
 from harmonium.numerics.whole import whole_number
 from harmonium.samplers.base import AbstractSampler, AbstractSamplerState, SamplerInfo
@@ -107,7 +108,7 @@ class DeepTempering(AbstractSampler):
     order: str = "swap-first"
 
     def __check_init__(self):
-        if self.order not in ORDERS:
+        if not is_name(self.order, ORDERS):
             raise SettingError(
                 f"order must be one of {', '.join(ORDERS)}, got {self.order!r}; pass 'swap-first'"
             )

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from harmonium.energy.base import AbstractEnergyModel, check_model
+from harmonium.energy.base import AbstractEnergyModel, check_finite, check_model
 from harmonium.energy.stack import AbstractStack
 from harmonium.errors import DataError, SettingError
 from harmonium.numerics.compile import compile_function
@@ -77,13 +77,8 @@ def sample(
         raise SettingError(
             f"steps must be below {_MOST_STEPS}, got {steps}; draw again from another seed instead"
         )
-    with np.errstate(over="ignore"):
-        single = as_single(model)
-    if not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(single)):
-        raise SettingError(
-            "the model holds a parameter that is not finite in float32, in which sampling computes; clean its arrays "
-            "first"
-        )
+    check_finite(model)
+    single = as_single(model)
     values, held = _clamped(model, clamp, n)
     if held is not None and sampler is not None and sampler != Gibbs():
         raise SettingError("clamp works with the default sampler only; drop sampler or clamp")

@@ -9,17 +9,15 @@ from typing import Any, SupportsIndex
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 
 from harmonium.data.base import DataSet
 from harmonium.data.load import as_dataset
-from harmonium.energy.base import AbstractEnergyModel, check_model
+from harmonium.energy.base import AbstractEnergyModel, check_finite, check_model
 from harmonium.energy.ensemble import Ensemble
 from harmonium.energy.names import describe_model
 from harmonium.energy.stack import AbstractStack
 from harmonium.errors import HarmoniumWarning, SettingError
-from harmonium.numerics.precision import as_single
 from harmonium.numerics.whole import whole_number
 from harmonium.rules.base import AbstractAdaptiveRule, AbstractRule
 from harmonium.rules.contrastive import PCD
@@ -111,12 +109,7 @@ def fit(
     else:
         check_model(model)
     template = model.member(0) if isinstance(model, Ensemble) else model
-    with np.errstate(over="ignore"):
-        finite = all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(as_single(model)))
-    if not finite:
-        raise SettingError(
-            "the model holds a parameter that is not finite in float32; clean its arrays first"
-        )
+    check_finite(model)
     dataset = as_dataset(data)
     config = read_settings(
         {

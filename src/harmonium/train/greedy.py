@@ -16,6 +16,7 @@ from harmonium.data.base import DataSet
 from harmonium.data.binarization import draw_binary
 from harmonium.data.load import as_dataset
 from harmonium.data.support import encode
+from harmonium.energy.base import check_finite
 from harmonium.energy.dbn import DBN
 from harmonium.energy.names import describe_model
 from harmonium.energy.rbm import RBM
@@ -117,6 +118,7 @@ def fit_greedy(
         raise SettingError(
             f"a DBN such as hm.DBN(64, [32, 16]) is trained level by level, got {type(model).__name__}; use hm.fit"
         )
+    check_finite(model)
     if rule is None or isinstance(rule, AbstractSampler):
         rule = PCD(sampler=rule)
     if not isinstance(rule, AbstractRule):
