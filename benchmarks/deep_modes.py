@@ -86,10 +86,9 @@ def main() -> None:
             )
             value, stderr = score(run.model.levels[0], data)
             scores.append(value)
-            state = run.state.rule_state.sampler
             print(
                 f"{name:6s} seed {seed}: {value:8.2f} +- {stderr:.2f}, swaps that change a code "
-                f"{float(state.moved[0]):.3f}, {run.reason or 'sound'}, {time.process_time() - began:.0f} s",
+                f"{run.history[-1]['swap_rate']:.3f}, {run.reason or 'sound'}, {time.process_time() - began:.0f} s",
                 flush=True,
             )
         found = min(scores) if recipe.worst else float(np.median(scores))
