@@ -134,6 +134,8 @@ def prepare(
     if last is None:
         # A transformation of one's own carries its own rate and schedule.
         last = 0.0 if isinstance(optimizer, str) else rate
+    if keys and (isinstance(rate, list) or isinstance(last, list)):
+        rate, last = (np.broadcast_to(np.float32(one), (len(keys),)) for one in (rate, last))
     trainer = Trainer(
         rule,
         build_optimizer(optimizer, momentum=settings.momentum, weight_decay=settings.weight_decay),
