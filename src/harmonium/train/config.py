@@ -161,8 +161,13 @@ def read_settings(settings: Mapping[str, Any]) -> RunConfig:
         raise SettingError(
             f"stop_on_decrease is of a single model, got members={config.train.members}; leave one of them out"
         )
-    for name, rates in (("learning_rate", config.train.learning_rate), ("final_rate", config.train.final_rate)):
-        if isinstance(rates, list) and (config.train.members in (None, 1) or len(rates) != config.train.members):
+    for name, rates in (
+        ("learning_rate", config.train.learning_rate),
+        ("final_rate", config.train.final_rate),
+    ):
+        if isinstance(rates, list) and (
+            config.train.members in (None, 1) or len(rates) != config.train.members
+        ):
             raise SettingError(
                 f"{name} has {len(rates)} numbers, which are of as many members, but members={config.train.members or 1}; "
                 "give one number for all, or one for each member"
