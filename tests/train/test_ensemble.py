@@ -13,7 +13,7 @@ from harmonium.errors import SettingError
 from harmonium.evaluate.exact import plan_enumeration
 from harmonium.rules.base import AbstractRule
 from harmonium.train import drive
-from harmonium.train.config import TrainConfig
+from harmonium.train.config import TrainConfig, read_settings
 from harmonium.train.ensemble import run_members
 from harmonium.train.setup import prepare
 from harmonium.typing import Step
@@ -89,12 +89,23 @@ def test_members_have_rates_of_their_own():
         ({"members": 2, "final_rate": [0.1]}, "final_rate has 1 numbers, .* members=2"),
         ({"members": 2, "learning_rate": [0.1, -0.2]}, "train.learning_rate.1=-0.2 .* at least 0"),
         ({"learning_rate": -0.2}, "train.learning_rate=-0.2 .* at least 0"),
-        ({"learning_rate": "fast"}, "train.learning_rate='fast' .* a number"),
     ],
 )
 def test_rates_that_fit_no_members_are_refused(settings: dict[str, Any], message: str):
     with pytest.raises(SettingError, match=message):
         train(None, **settings)
+
+
+@pytest.mark.parametrize(
+    ("rates", "message"),
+    [
+        ("fast", "train.learning_rate='fast' .* a number"),
+        (["fast"], "train.learning_rate.0='fast' .* a number"),
+    ],
+)
+def test_rates_are_numbers(rates: Any, message: str):
+    with pytest.raises(SettingError, match=message):
+        read_settings({"train": {"learning_rate": rates}})
 
 
 def test_a_run_with_rates_of_members_is_gone_on_with(tmp_path: Path):

@@ -54,9 +54,9 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
 class DeepTemperingStudy(AbstractStudy):
     r"""RBMs of 10 hidden units and stacks of them, with 5 image chains and batches of 5, by every sampler of the paper.
 
-    A score is minus the entropy of the data, 78.826 nats, minus the mean of :math:`\log q(x) - \log p(x)` over test rows,
-    with the generator's exact :math:`q` and exact partition functions: the paper's mean of :math:`\log p` varies by a nat
-    with the choice of 5000 rows, this one by a tenth, and no model is better than -78.826 but by that error.
+    A score is minus the entropy of the data, 78.826 nats, minus the mean of :math:`\log q(x) - \log p(x)` over test
+    rows, with the generator's exact :math:`q` and exact partition functions: the paper's mean of :math:`\log p` varies
+    by a nat with the choice of 5000 rows, this one by a tenth, and no model is better than -78.826 but by that error.
     """
 
     name = "deep-tempering"
@@ -67,7 +67,7 @@ class DeepTemperingStudy(AbstractStudy):
 
 
 def run_study(plan: Plan, seed: int, progress: Progress) -> StudyResult:
-    """Train everything, one table, two figures, and what they say."""
+    """Train everything, and say what came out."""
     progress(f"drawing {plan.rows} rows of Artificial Modes")
     scored = Scored.of(load_data(f"artificial-modes:rows={plan.rows}"), plan.test)
     traces: list[Trace] = []
@@ -75,13 +75,18 @@ def run_study(plan: Plan, seed: int, progress: Progress) -> StudyResult:
         rates = ", ".join(f"{rate:g}" for rate in method.rates)
         progress(f"{method.label}: {length.updates} updates of {length.seeds} seeds at rate {rates}")
         traces += train_method(method, length, scored, seed)
+    return result_of(plan, traces, scored)
+
+
+def result_of(plan: Plan, traces: Sequence[Trace], scored: Scored) -> StudyResult:
+    """A table of scores, one of curves, two figures, and what they say."""
     rows = [_row(trace) for trace in traces]
     _set_paper_bounds(rows)
     table = Table(
         name="scores",
-        caption=f"Nats, higher is better, at most {-scored.entropy:.3f}. Scores are minus the entropy minus the mean of "
-        f"log q - log p over {plan.test} test rows, log Z exact; of a stack that of its bottom RBM. The last tenth of a "
-        "run is averaged for every seed, since a run at a constant rate ends where it happens to be; the median over "
+        caption=f"Nats, higher is better, at most {-scored.entropy:.3f}. Scores are minus the entropy minus the mean "
+        f"of log q - log p over {plan.test} test rows, log Z exact; of a stack that of its bottom RBM. The last tenth "
+        "of a run is averaged for every seed, since a run at a constant rate ends where it happens to be; the median over "
         "seeds is of these means. Swaps that change a code are per step, late in the run; the distance is the total "
         "variation between the laws that two neighbouring levels give a code, at the end.",
         columns=COLUMNS,

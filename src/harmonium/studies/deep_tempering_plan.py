@@ -59,8 +59,8 @@ class Plan(NamedTuple):
     - ``figure``: of the curves at three rates. ``others``: of the other samplers and of pre-training, at the constant
       ``rate``. ``ours``: of our own runs.
     - ``rows``: of the fixed sample that is trained on. ``test``: rows that are scored.
-    - ``least_gain``: nats by which t-DBN2 at its best rate is to be above SML at its own. ``bars``: what is asked of our
-      runs: of the median over seeds (False) or of the worst of them (True).
+    - ``least_gain``: nats by which t-DBN2 at its best rate is to be above SML at its own. ``bars``: what is asked of
+      our runs: of the median over seeds (False) or of the worst of them (True).
     """
 
     figure: Length

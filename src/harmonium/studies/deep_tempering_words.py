@@ -54,18 +54,18 @@ def _of_length(plan: Plan) -> list[Statement]:
         return []
     return [
         Statement(
-            f"these are runs of {updates} updates over {seeds} seeds where the paper has {_PAPER_UPDATES} and 5: at a rate "
-            f"of 0.0001 they are far from done and at 0.00001 they have hardly begun, so that other samplers and "
-            f"pre-training are shown at {plan.rate:g}, and no number of the paper can be expected; --full makes its runs"
+            f"these are runs of {updates} updates over {seeds} seeds where the paper has {_PAPER_UPDATES} and 5: at a "
+            "rate of 0.0001 they are far from done and at 0.00001 they have hardly begun, so that other samplers and "
+            f"pre-training are shown at {plan.rate:g}, and not as good as in print; --full makes its runs"
         )
     ]
 
 
 def _of_data(plan: Plan) -> Statement:
     return Statement(
-        f"rows are from a fixed sample of {plan.rows}, each member in an order of its own, where the paper draws every row "
-        "anew; gradients are centred at the mean of the data and at 0.5, which the paper does not say, but without which "
-        "its numbers are out of reach"
+        f"rows are from a fixed sample of {plan.rows}, each member in an order of its own, where the paper draws every "
+        "row anew; gradients are centred at the mean of the data and at 0.5, which the paper does not say, but without "
+        "which its numbers are out of reach"
     )
 
 
@@ -74,8 +74,8 @@ def _of_gain(plan: Plan, traces: Sequence[Trace]) -> Statement:
     below, above = _median(one), _median(two)
     return Statement(
         f"at its best rate ({two.rate:g}) the bottom RBM of t-DBN2 scores {above:.1f}, an RBM by SML at its own "
-        f"({one.rate:g}) {below:.1f}: {above - below:.1f} nats apart, at least {plan.least_gain:g} asked for (paper: -120.4 "
-        "and -329.6)",
+        f"({one.rate:g}) {below:.1f}: {above - below:.1f} nats apart, at least {plan.least_gain:g} asked for (paper: "
+        "-120.4 and -329.6)",
         above - below >= plan.least_gain,
     )
 
@@ -109,8 +109,8 @@ def _of_ladders(traces: Sequence[Trace]) -> Statement:
     )
     return Statement(
         "ladders of temperatures at "
-        f"{best_of(traces, PT).rate:g}: {', '.join(parts)}{left_out}; for adaptive betas, which add rungs as they go, stand "
-        "learned ones, which move until all pairs are refused alike"
+        f"{best_of(traces, PT).rate:g}: {', '.join(parts)}{left_out}; for adaptive betas, which add rungs as they "
+        "go, stand learned ones, which move until all pairs are refused alike"
     )
 
 
@@ -135,9 +135,10 @@ def _of_pretraining(traces: Sequence[Trace]) -> list[Statement]:
         assert before.before is not None
         said.append(
             Statement(
-                f'"pre-training is clearly worse", {label} at {before.rate:g}: {verdict}; bounds {np.median(theirs):.1f} '
-                f"(from {theirs.min():.1f} to {theirs.max():.1f}) after {int(np.median(before.before))} updates of "
-                f"pre-training, {np.median(mine):.1f} (from {mine.min():.1f} to {mine.max():.1f}) without"
+                f'"pre-training is clearly worse", {label} at {before.rate:g}: {verdict}; bounds '
+                f"{np.median(theirs):.1f} (from {theirs.min():.1f} to {theirs.max():.1f}) by {joint.index[-1]} updates "
+                f"after {int(np.median(before.before))} of pre-training, {np.median(mine):.1f} (from {mine.min():.1f} to "
+                f"{mine.max():.1f}) without"
             )
         )
     return said
@@ -154,8 +155,8 @@ def _of_order(traces: Sequence[Trace]) -> Statement:
     least = min(float(part.min()) for part in apart)
     widest = max(float(part[:, -1].max()) for part in apart)
     return Statement(
-        f"the bound of a stack is below its exact log-likelihood at every point (by {least:.2g} nats or more), by at most "
-        f"{ours:.2f} nats at the end of our runs ({_MOST_APART:g} asked for) and {widest:.2f} of any",
+        f"the bound of a stack is below its exact log-likelihood at every point (by {least:.2g} nats or more), by at "
+        f"most {ours:.2f} nats at the end of our runs ({_MOST_APART:g} asked for) and {widest:.2f} of any",
         bool(least >= -1e-6 and ours < _MOST_APART),
     )
 

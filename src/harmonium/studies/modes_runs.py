@@ -44,7 +44,7 @@ class Method(NamedTuple):
     """What is trained: a level or a stack of them, a sampler, how members begin, and how their rates go on.
 
     ``improved``: weights of standard deviation 0.3, biases at the marginals of the data and a rate that falls linearly
-    to 0, where the paper has 0.01, zeros and constant rates. ``pretrained``: levels below the top one are trained first.
+    to 0, where the paper has 0.01, zeros and constant rates. ``pretrained``: levels below the top one come first.
     """
 
     label: str
@@ -81,11 +81,11 @@ class Scored(NamedTuple):
         assert truth is not None
         return cls(data, rows, truth, data.entropy)
 
-    def score(self, log_probability: Float[np.ndarray, "*members rows"]) -> Float[np.ndarray, "*members"]:
+    def score(self, log_probability: Float[np.ndarray, "members rows"]) -> Float[np.ndarray, " members"]:
         """Minus the entropy minus the mean of ``log q(x) - log p(x)``, in nats: see `deep_tempering`."""
         return -self.entropy - (self.truth - log_probability).mean(axis=-1)
 
-    def stderr(self, log_probability: Float[np.ndarray, "*members rows"]) -> Float[np.ndarray, "*members"]:
+    def stderr(self, log_probability: Float[np.ndarray, "members rows"]) -> Float[np.ndarray, " members"]:
         """Standard error of `score` over the choice of rows, in nats."""
         return (self.truth - log_probability).std(axis=-1, ddof=1) / np.sqrt(len(self.truth))
 
@@ -93,8 +93,8 @@ class Scored(NamedTuple):
 class Trace(NamedTuple):
     """The runs of a method at one rate; all scores in nats.
 
-    - ``index``: updates before each point. ``bottom``: scores of the bottom RBM. ``bound``, ``network``: of the stack as
-      a deep belief network, the variational bound and the exact score; None for a single RBM.
+    - ``index``: updates before each point. ``bottom``: scores of the bottom RBM. ``bound``, ``network``: of the stack
+      as a deep belief network, the variational bound and the exact score; None for a single RBM.
     - ``stderr``: of the last bottom scores, over rows. ``moved``: late swaps per step that changed a code.
     - ``distance``: at the end, total variation between a code's laws in its level and in the next one.
     - ``before``: updates of pre-training, all levels of a member together.
@@ -219,12 +219,11 @@ def _scores(state: TrainState, scored: Scored) -> dict[str, np.ndarray]:
     found = {"bottom": scored.score(rows), "stderr": scored.stderr(rows)}
     if not isinstance(model, AbstractStack):
         return found
-    bounds, exact = [], []
-    for stack in _members(model):
-        partition = float(exact_log_partition(stack.top).value)
-        bounds.append(scored.score(np.asarray(exact_bound(stack, scored.rows).value) - partition))
-        exact.append(scored.score(np.asarray(exact_scores(stack, scored.rows).value) - partition))
-    return found | {"bound": np.array(bounds), "network": np.array(exact)}
+    stacks = _members(model)
+    partitions = np.array([exact_log_partition(stack.top).value for stack in stacks])[:, None]
+    bounds = np.stack([exact_bound(stack, scored.rows).value for stack in stacks])
+    exact = np.stack([exact_scores(stack, scored.rows).value for stack in stacks])
+    return found | {"bound": scored.score(bounds - partitions), "network": scored.score(exact - partitions)}
 
 
 def _signs(state: TrainState) -> dict[str, np.ndarray]:

@@ -169,7 +169,7 @@ def read_settings(settings: Mapping[str, Any]) -> RunConfig:
             config.train.members in (None, 1) or len(rates) != config.train.members
         ):
             raise SettingError(
-                f"{name} has {len(rates)} numbers, which are of as many members, but members={config.train.members or 1}; "
+                f"{name} has {len(rates)} numbers, one for each member, but members={config.train.members or 1}; "
                 "give one number for all, or one for each member"
             )
     if config.model.kind in ("rbm", "dbn") and 0 in config.model.hidden:

@@ -12,7 +12,6 @@ from jaxtyping import Array, Float, Int
 
 from harmonium.errors import SettingError
 
-
 Rates = float | Sequence[float] | np.ndarray
 """A learning rate for all, or one for each member of an ensemble."""
 
