@@ -286,8 +286,6 @@ def sabotaged() -> bool:
         estimate = hm.log_likelihood(model, rows, "bracket")
         true = hm.log_likelihood(model, rows, "exact").value
         tell(f"mode missing, {depth:g} nats deep", estimate, true)
-        rows = np.concatenate([rows["train"], np.repeat(rows["test"], 50, axis=0)])
-        tell(f"mode in half of the ladders, {depth:g} nats", hm.log_partition(model, "bracket", rows), exact)
     chosen = ("random, strong", "trained on bars", "planted clusters", "glass machine", "critical lattice")
     for name, how in (
         ("chains that stand still", frozen),
@@ -298,10 +296,10 @@ def sabotaged() -> bool:
             for case in chosen:
                 model, rows, exact = case_of(case)
                 tell(f"{name}, {case}", hm.log_partition(model, "bracket", rows), exact)
-    few = hm.Bracket(rungs=2, sweeps=2, burn_in=0)
+    few = hm.Bracket(rungs=2, sweeps=8, burn_in=0, base="uniform")
     for case in chosen:
         model, rows, exact = case_of(case)
-        tell(f"two rungs, two sweeps, {case}", hm.log_partition(model, few, rows), exact)
+        tell(f"two rungs, eight sweeps, {case}", hm.log_partition(model, few, rows), exact)
     print(f"{missed} not flagged")
     return missed == 0
 

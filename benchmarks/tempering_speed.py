@@ -3,8 +3,9 @@
     python benchmarks/tempering_speed.py [--sizes 784x128:10x100 ...] [--steps 100] [--rounds 7]
 
 ``VISIBLExHIDDEN:RUNGSxCHAINS``. Against a plain block Gibbs sweep over as many rows: parallel tempering from a uniform
-base and from one at the marginals of data, and, for the choice that was made, the same ladder with swaps by free
-energies of visible rows at the two temperatures.
+base and from one at the marginals of data, CAST 1:(RUNGS - 1) of a hundred levels, which has as many rows, with and
+without learning, and, for the choice that was made, the same ladder with swaps by free energies of visible rows at the
+two temperatures.
 """
 
 from __future__ import annotations
@@ -77,6 +78,22 @@ class FreeEnergySwaps(AbstractSampler):
         return self.sampler.unit_updates(model, state)
 
 
+class Learning(AbstractSampler):
+    """A sampler that learns after each of its steps, as in training."""
+
+    sampler: hm.CAST
+
+    def init(self, words: Any, model: Any, particles: Any) -> Any:
+        return self.sampler.init(words, model, particles)
+
+    def step(self, noise: Any, model: Any, state: Any) -> Any:
+        after, info = self.sampler.step(noise, model, state)
+        return self.sampler.adapt(after, info), info
+
+    def unit_updates(self, model: Any, state: Any) -> int:
+        return self.sampler.unit_updates(model, state)
+
+
 def contestant(name: str, sampler: AbstractSampler, model: Any, rows: int, steps: int) -> Contestant:
     """So many steps of a sampler in one compiled call."""
     noise = Noise.from_key(jax.random.key(0))
@@ -113,6 +130,8 @@ def main() -> None:
                 "tempering, uniform", hm.ParallelTempering(rungs, base="uniform"), model, chains, steps
             ),
             contestant("tempering, data", hm.ParallelTempering(rungs), model, chains, steps),
+            contestant("cast, data", hm.CAST(rungs - 1), model, chains, steps),
+            contestant("cast, data, learning", Learning(hm.CAST(rungs - 1)), model, chains, steps),
             contestant(
                 "by free energies", FreeEnergySwaps(hm.ParallelTempering(rungs)), model, chains, steps
             ),

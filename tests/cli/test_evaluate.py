@@ -93,7 +93,7 @@ def test_a_model_too_large_is_refused_with_the_number_of_bits(harmonium: Command
     said = harmonium("evaluate large.safetensors --data rows.npy --method exact")
     assert (said.status, said.out) == (2, "")
     assert "2**30 states" in said.err
-    assert "use --method ais, which" in said.err
+    assert "use --method bracket, which" in said.err
     assert "--bit-budget 30" in said.err
     hm.save(hm.RBM(30, 5, seed=0), "small.safetensors")
     exactly = "evaluate small.safetensors --data rows.npy --method exact --bit-budget"
@@ -118,7 +118,11 @@ def test_annealing_when_asked_for_and_when_nothing_else_fits(harmonium: Command,
     model = hm.load_run(small_run).model
     assert found["value"] == hm.log_likelihood(model, data, "ais", seed=3).value
     said = harmonium(f"evaluate {small_run} --bit-budget 2 --budget 0.01 --json")
-    assert said.json["method"] == "ais"
+    assert said.json["method"] == "bracket"
+    partition = said.json["log_partition"]
+    assert partition["kind"] == "consistent"
+    assert partition["cost"]["bridge"] == partition["value"]
+    assert {"forward", "forward_stderr", "reverse", "reverse_stderr"} <= partition["cost"].keys()
     assert said.json["log_partition"]["cost"]["operations"] <= 0.01 * 2e10
     said = harmonium(f"evaluate {small_run} --method ais --chains 20 --temperatures 7 --json")
     assert said.json["log_partition"]["cost"]["chains"] == 20
@@ -126,6 +130,20 @@ def test_annealing_when_asked_for_and_when_nothing_else_fits(harmonium: Command,
     words = harmonium(f"evaluate {small_run} --method ais")
     assert "(stochastic upper bound)" in words.out
     assert "reversed from exact draws" in words.err
+
+
+def test_a_bracket_with_settings(
+    harmonium: Command, small_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = f"evaluate {small_run} --method bracket --ladders 8 --rungs 3 --sweeps 40 --burn-in 24 --chains 2"
+    monkeypatch.setattr("harmonium.cli.outcome._LONG", 1e3)
+    said = harmonium(f"{line} --json")
+    cost = said.json["log_partition"]["cost"]
+    assert [cost[name] for name in ("ladders", "rungs", "sweeps", "burn_in", "chains")] == [8, 3, 40, 24, 2]
+    assert said.err.startswith("bracket: 8 x 2 ladders of 3 rungs, 24 and 40 sweeps, ")
+    words = harmonium(line)
+    assert "(consistent" in words.out
+    assert "bridge between forward" in words.err
 
 
 def test_annealing_that_is_not_to_be_trusted_is_told_by_the_status(harmonium: Command) -> None:
@@ -166,11 +184,11 @@ def test_long_annealing_is_announced(
         ("text.safetensors", "text.safetensors"),
         ("{run}/model.safetensors", "add --data"),
         ("{run} --split tests", "there is no split 'tests'"),
-        ("{run} --method guess", "no method is called 'guess'; choose one of auto, exact, ais"),
+        ("{run} --method guess", "no method is called 'guess'; choose one of auto, exact, ais, bracket"),
         (
             "{run} --chains 20",
-            "--chains 20 is a setting of annealing, which --method auto may or may not choose; ask for it with "
-            "--method ais",
+            "--chains 20 is a setting of annealing and a bracket, which --method auto may or may not choose; ask for "
+            "it with --method ais or --method bracket",
         ),
         (
             "{run} --method exact --temperatures 9",
@@ -187,6 +205,21 @@ def test_long_annealing_is_announced(
         ),
         ("{run} --seed -1", "--seed must be a whole number"),
         ("{run} --bit-budget -1", "--bit-budget must be a whole number of at least 0"),
+        ("{run} --method bracket --ladders 7", "--ladders must be a whole number from 8"),
+        ("{run} --method bracket --burn-in -1", "--burn-in must be a whole number from 0"),
+        (
+            "{run} --method bracket --temperatures 7",
+            "--temperatures 7 is a setting of annealing, which --method bracket",
+        ),
+        (
+            "{run} --method ais --sweeps 7",
+            "--sweeps 7 is a setting of a bracket, which --method ais has no use for",
+        ),
+        ("{run} --method bracket --budget 1 --sweeps 9", "--sweeps 9 and --budget both say"),
+        (
+            "{run} --method bracket --budget 1e-9",
+            "takes at least 20 sweeps, which is more than the budget allows; pass ",
+        ),
         ("{run} --method ais --chains 1", "--chains must be a whole number from 2"),
         ("{run} --budget 0", "--budget must be a number of seconds above 0, got 0"),
         ("{run} --data wide.npy", "have 5 columns but the model has 4"),

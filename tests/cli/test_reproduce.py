@@ -89,7 +89,7 @@ def test_nothing_is_overwritten_unasked(harmonium: Command, tmp_path: Path) -> N
         ("reproduce smal", 2, "choose one of small"),
         ("reproduce small --seed -1", 2, "--seed must be"),
         ("reproduce small --seed 13", 2, "no rows"),
-        ("reproduce small --seed 14", 130, "interrupted"),
+        ("reproduce small --seed 14", 130, "interrupted before anything was written"),
         ("reproduce small --slow", 2, "--slow"),
     ],
 )

@@ -115,4 +115,22 @@ def test_chains_move_by_the_sampler_that_is_named(harmonium: Command, small_run:
     assert said.status == 2
     assert "at least 2, got 1" in said.err
     said = harmonium(f"sample {small_run} --sampler cold")
-    assert (said.status, "choose one of gibbs, pt" in said.err) == (2, True)
+    assert (said.status, "choose one of gibbs, pt, cast, transitions" in said.err) == (2, True)
+
+
+def test_cast_and_tempered_transitions_by_name(harmonium: Command, small_run: Path) -> None:
+    model = hm.load_run(small_run).model
+    for sampler, line in (
+        (
+            hm.CAST(2, 5, gain=10, base="uniform"),
+            "cast --set ratio=2 --set rungs=5 --set gain=10 --set base=uniform",
+        ),
+        (hm.TemperedTransitions(schedule=[0, 0.5, 1]), "transitions --set 'schedule=[0, 0.5, 1]'"),
+    ):
+        expected = hm.sample(model, 5, steps=20, seed=3, sampler=sampler)
+        said = harmonium(f"sample {small_run} --n 5 --steps 20 --seed 3 --sampler {line} --json")
+        assert said.json["rows"] == expected.tolist()
+        assert said.json["sampler"] == line.split()[0]
+    said = harmonium(f"sample {small_run} --sampler cast --set gain=none")
+    assert said.status == 2
+    assert "gain must be 'decaying' or a number above 0, got 'none'" in said.err

@@ -51,6 +51,16 @@ def test_a_run_ends_with_its_score_its_folder_and_its_picture(harmonium: Command
             "4 x 2",
             "pt-1 with 100 chains",
         ),
+        (
+            "--hidden 2 --sampler cast --set base=uniform --set rungs=3 --set ratio=2 --set gain=10",
+            "4 x 2",
+            "cast-1 with 100 chains",
+        ),
+        (
+            "--hidden 2 --sampler transitions --set base=uniform --set rungs=3",
+            "4 x 2",
+            "transitions-1 with 100 chains",
+        ),
     ],
 )
 def test_a_general_machine_is_trained_scored_drawn_and_gone_on_with(
@@ -232,18 +242,18 @@ def test_a_model_worse_than_coin_flips_is_not_to_be_trusted(
         ("--data rows.npy --inference wildly", "no inference is called 'wildly'"),
         (
             "--data rows.npy --sampler exact --steps 3",
-            "--steps 3 is a setting of pcd, cd and pt, which exact does",
+            "--steps 3 is a setting of pcd, cd, pt and deep, which exact does",
         ),
         (
             "--data rows.npy --sampler exact --inference gibbs",
-            "--inference gibbs is a setting of pcd, cd and pt",
+            "--inference gibbs is a setting of pcd, cd, pt and deep",
         ),
         ("--data rows.npy --hidden 2000000000", "choose fewer hidden units"),
         ("--data rows.npy --visible gauss", "no kind of unit is called 'gauss'"),
         ("--data rows.npy --sampler pdc", "no sampler is called 'pdc'"),
         (
             "--data rows.npy --sampler cd --chains 4",
-            "--chains 4 is a setting of pcd and pt, which cd does not have",
+            "--chains 4 is a setting of pcd, pt and deep, which cd does not have",
         ),
         ("--data rows.npy --sampler cd --chains 4", "leave it out, or use --sampler pcd\n"),
         ("--data rows.npy --sampler cd --set burn_in=4", "--set sampler.burn_in=4 is a setting of pcd"),

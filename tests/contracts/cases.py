@@ -15,7 +15,6 @@ import jax
 import numpy as np
 
 import harmonium as hm
-from harmonium.evaluate.ais import forward_log_partition, reverse_log_partition
 from harmonium.evaluate.estimate import Estimate, Kind
 from harmonium.inference.base import AbstractInference
 from harmonium.inference.clamped import ClampedGibbs
@@ -29,6 +28,8 @@ from harmonium.samplers.gibbs import Gibbs
 from harmonium.typing import Clamp
 from harmonium.units.base import AbstractUnits
 from tests.contracts.deep_cases import DEEP, DEEP_RULE, WRONG_DEEP_RULE, of_deep, wrongly_exchanged_chains
+from tests.contracts.drawn_cases import DRAWN as DRAWN
+from tests.contracts.drawn_cases import log_probability
 from tests.contracts.ladders import (
     TEMPERED,
     Difference,
@@ -291,18 +292,13 @@ class EvaluatorCase:
     per_row: Callable[[Any, np.ndarray], Estimate] | None = None
 
 
-def _log_probability(table: Table, rows: np.ndarray) -> np.ndarray:
-    scores = [np.logaddexp.reduce(-table.energy[(table.layers[0] == row).all(axis=1)]) for row in rows]
-    return np.array(scores) - table.log_partition()
-
-
 def _pseudo(model: Any, table: Table, rows: np.ndarray) -> np.ndarray:
     total = np.zeros(len(rows))
     for unit in range(rows.shape[1]):
-        here = _log_probability(table, rows)
+        here = log_probability(table, rows)
         flipped = rows.copy()
         flipped[:, unit] = sum(table.supports[0]) - rows[:, unit]
-        total += here - np.logaddexp(here, _log_probability(table, flipped))
+        total += here - np.logaddexp(here, log_probability(table, flipped))
     return total
 
 
@@ -327,7 +323,7 @@ EVALUATORS: dict[str, EvaluatorCase] = {
     ),
     "log_likelihood": EvaluatorCase(
         hm.log_likelihood,
-        lambda model, table, rows: _log_probability(table, rows),
+        lambda model, table, rows: log_probability(table, rows),
         Kind.EXACT,
         lambda model, rows: hm.log_likelihood(model, rows, rows=True),
     ),
@@ -335,47 +331,3 @@ EVALUATORS: dict[str, EvaluatorCase] = {
     "reconstruction_error": EvaluatorCase(hm.reconstruction_error, _reconstruction, Kind.PROXY),
 }
 """Public functions that return an estimate."""
-
-
-@dataclass(frozen=True)
-class DrawnCase:
-    """An evaluator that draws: asked with few temperatures, so that its error is large enough to be seen.
-
-    ``estimate`` takes the model, the rows and a seed. Over seeds its numbers must lie about the truth as widely as
-    their errors say, and on average on the side that ``kind`` names.
-    """
-
-    estimate: Callable[[Any, np.ndarray, int], Estimate]
-    truth: Callable[[Any, Table, np.ndarray], np.ndarray]
-    kind: Kind
-
-
-def _log_partition_of(model: Any, table: Table, rows: np.ndarray) -> np.ndarray:
-    return np.array([table.log_partition()])
-
-
-_FEW = hm.AIS(chains=50, temperatures=4)
-
-DRAWN: dict[str, DrawnCase] = {
-    "log_partition": DrawnCase(
-        lambda model, rows, seed: hm.log_partition(model, _FEW, rows, seed),
-        _log_partition_of,
-        Kind.STOCHASTIC_LOWER,
-    ),
-    "forward_log_partition": DrawnCase(
-        lambda model, rows, seed: forward_log_partition(model, rows, _FEW, seed),
-        _log_partition_of,
-        Kind.STOCHASTIC_LOWER,
-    ),
-    "reverse_log_partition": DrawnCase(
-        lambda model, rows, seed: reverse_log_partition(model, rows, _FEW, seed),
-        _log_partition_of,
-        Kind.STOCHASTIC_UPPER,
-    ),
-    "log_likelihood": DrawnCase(
-        lambda model, rows, seed: hm.log_likelihood(model, rows, _FEW, seed),
-        lambda model, table, rows: _log_probability(table, rows),
-        Kind.STOCHASTIC_UPPER,
-    ),
-}
-"""Evaluators that draw, by name; `raise_likelihood`, which is of another quantity, is proved beside itself."""

@@ -79,6 +79,9 @@ class WronglyExchanged(AbstractSampler):
     def init(self, words: Any, model: Any, particles: Any) -> DeepTemperingState:
         return self.sampler.init(words, model, particles)
 
+    def unit_updates(self, model: Any, state: Any) -> int:
+        return self.sampler.unit_updates(model, state)
+
     def step(self, noise: Any, model: Any, state: DeepTemperingState) -> Any:
         _, code, above, _, *rest = state.particles
         coins = [

@@ -163,7 +163,7 @@ def test_the_budget_is_refused_with_its_bits_and_the_way_out() -> None:
     message = str(refusal.value)
     assert "2**30 states" in message
     assert "budget is 26 bits" in message
-    assert 'method="ais"' in message
+    assert 'method="bracket"' in message
     assert "bit_budget=30" in message
     # What costs no enumeration is answered.
     assert math.isfinite(hm.pseudo_likelihood(large, np.zeros((1, 40))).value)
@@ -192,10 +192,12 @@ def test_auto_is_decided_by_counts_alone() -> None:
     plan = plan_enumeration(model)
     assert hm.log_partition(model).method == "exact"
     assert hm.log_partition(model, operation_budget=plan.operations).method == "exact"
-    assert hm.log_partition(model, bit_budget=plan.bits - 1, operation_budget=1e8).method == "ais"
-    # What is left of so small a budget is less than ten temperatures; none of it is a clock's.
-    with pytest.raises(BudgetError, match="at least 10 temperatures") as refusal:
+    assert hm.log_partition(model, bit_budget=plan.bits - 1, operation_budget=1e7).method == "bracket"
+    # What is left of so small a budget is less than twenty sweeps; none of it is a clock's.
+    with pytest.raises(BudgetError, match="takes at least 20 sweeps"):
         hm.log_partition(model, operation_budget=plan.operations - 1)
+    with pytest.raises(BudgetError, match="at least 10 temperatures") as refusal:
+        hm.log_partition(model, "ais", operation_budget=plan.operations - 1)
     least = float(str(refusal.value).split("operation_budget=")[1].split()[0])
     fewest = hm.log_partition(model, "ais", operation_budget=least)
     assert fewest.cost["temperatures"] == 10
@@ -223,7 +225,9 @@ def test_a_budget_that_would_not_be_used_is_refused() -> None:
 
 
 def test_unknown_methods_are_refused() -> None:
-    with pytest.raises(SettingError, match="no method is called 'guess'; choose one of auto, exact, ais"):
+    with pytest.raises(
+        SettingError, match="no method is called 'guess'; choose one of auto, exact, ais, bracket"
+    ):
         hm.log_partition(model_of("rbm"), "guess")
     with pytest.raises(SettingError, match="no method is called 'guess'"):
         hm.log_likelihood(model_of("rbm"), rows_of("rbm"), "guess")
@@ -246,9 +250,9 @@ def test_a_drawn_number_lies_about_the_truth_as_widely_as_it_says(name: str, mac
     stderr = np.array([estimate.stderr for estimate in estimates])
     assert {estimate.kind for estimate in estimates} == {case.kind}
     assert np.all(stderr > 1e-4)
-    sign = 1 if case.kind == Kind.STOCHASTIC_LOWER else -1
+    signs = {Kind.STOCHASTIC_LOWER: (1,), Kind.STOCHASTIC_UPPER: (-1,), Kind.CONSISTENT: (1, -1)}[case.kind]
     limit = scipy.stats.norm.isf(FALSE_ALARM) * errors.std(ddof=1) / math.sqrt(SEEDS)
-    assert sign * errors.mean() < limit
+    assert all(sign * errors.mean() < limit for sign in signs)
     missed = int((np.abs(errors) > 1.96 * stderr).sum())
     assert scipy.stats.binom.sf(missed - 1, SEEDS, 0.1) > FALSE_ALARM
     # Errors ten times too small would be seen, and so would a value that is off by two of them.
@@ -261,6 +265,7 @@ def test_a_drawn_number_lies_about_the_truth_as_widely_as_it_says(name: str, mac
 # ------------------------------------------------------------------------------------- the algebra of kinds
 
 # What a kind says of estimate minus truth: the signs it may have, surely or on average; None says nothing at all.
+# A consistent estimate has an error of either sign, and any bound beside it is lost in that.
 MEANING: dict[Kind, tuple[bool, frozenset[int]] | None] = {
     Kind.EXACT: (True, frozenset()),
     Kind.LOWER: (True, frozenset({-1})),
@@ -268,6 +273,7 @@ MEANING: dict[Kind, tuple[bool, frozenset[int]] | None] = {
     Kind.UNBIASED: (False, frozenset()),
     Kind.STOCHASTIC_LOWER: (False, frozenset({-1})),
     Kind.STOCHASTIC_UPPER: (False, frozenset({1})),
+    Kind.CONSISTENT: None,
     Kind.PROXY: None,
 }
 
@@ -275,8 +281,11 @@ MEANING: dict[Kind, tuple[bool, frozenset[int]] | None] = {
 def meant_by_a_sum(left: Kind, right: Kind) -> Kind:
     """The one kind that says of a sum of errors all that can be said: both signs possible leaves nothing."""
     one, other = MEANING[left], MEANING[right]
-    if one is None or other is None:
+    if Kind.PROXY in (left, right):
         return Kind.PROXY
+    if one is None or other is None:
+        known = [meaning for meaning in (one, other) if meaning is not None]
+        return Kind.PROXY if any(signs for _, signs in known) else Kind.CONSISTENT
     signs = one[1] | other[1]
     if len(signs) == 2:
         return Kind.PROXY
@@ -286,7 +295,7 @@ def meant_by_a_sum(left: Kind, right: Kind) -> Kind:
 def meant_by_a_negation(kind: Kind) -> Kind:
     meaning = MEANING[kind]
     if meaning is None:
-        return Kind.PROXY
+        return kind
     turned = (meaning[0], frozenset(-sign for sign in meaning[1]))
     return next(other for other, theirs in MEANING.items() if theirs == turned)
 
@@ -294,7 +303,7 @@ def meant_by_a_negation(kind: Kind) -> Kind:
 def test_kinds_add_and_turn_as_their_meanings_do() -> None:
     assert MEANING.keys() == set(Kind)
     pairs = list(itertools.product(Kind, Kind))
-    assert len(pairs) == 49
+    assert len(pairs) == 64
     for left, right in pairs:
         assert left.plus(right) == meant_by_a_sum(left, right), (left, right)
         assert left.plus(right) == right.plus(left)
@@ -312,6 +321,7 @@ def test_a_log_likelihood_turns_the_direction_of_its_partition_function() -> Non
         (Kind.UPPER, Kind.LOWER),
         (Kind.EXACT, Kind.EXACT),
         (Kind.UNBIASED, Kind.UNBIASED),
+        (Kind.CONSISTENT, Kind.CONSISTENT),
         (Kind.PROXY, Kind.PROXY),
     ):
         difference = score - Estimate(

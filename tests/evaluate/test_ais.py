@@ -59,6 +59,7 @@ def walks(name: str, settings: AIS, *, back: bool) -> tuple[float, np.ndarray]:
     """Log Z of the base and the log-weights of many independent walks, forward or back from exact draws."""
     model = model_of(name)
     prepared = prepare(model, None, settings, 3)
+    assert prepared.side is not None
     start: Any
     if back:
         drawn = iter(exact_draws(model, prepared.side, settings.chains, 5))
@@ -153,6 +154,7 @@ def test_one_temperature_is_plain_importance_sampling() -> None:
     words = jax.random.bits(jax.random.key(0), (2,))
     draws = independent_draws(base, 1000, words)
     side = walked_side(model)
+    assert side is not None
     walk = anneal(path, side, linear_schedule(1), draws, words)
     with jax.enable_x64(True):
         held = tuple(np.asarray(draws[layer], np.float64) for layer in model.sides[side])
@@ -191,6 +193,17 @@ def test_any_number_of_layers() -> None:
         estimate = hm.log_partition(model, AIS(temperatures=50), seed=1)
         assert abs(estimate.value - table_of(name).log_partition()) < 4 * estimate.stderr + 1e-5
         assert estimate.reliable
+
+
+def test_general_machines_are_annealed_as_a_whole() -> None:
+    """Walks hold all units, and walk back from Gibbs runs that say that they are not exact."""
+    model, table = model_of("machine"), table_of("machine")
+    rows = table.draw(60, table.law(), 0)[0]
+    estimate = hm.log_partition(model, AIS(temperatures=50), rows, seed=1)
+    assert estimate.kind == Kind.STOCHASTIC_LOWER
+    assert abs(estimate.value - table.log_partition()) < 4 * estimate.stderr
+    assert "Gibbs sweeps, half from rows, half from rest" in estimate.reason
+    assert walked_side(model) is None
 
 
 @pytest.mark.parametrize("base", ["data", "model", "uniform"])

@@ -19,6 +19,7 @@ def law_of_the_chain(name: str, settings: AIS) -> tuple[np.ndarray, np.ndarray]:
     model, table = model_of(name), table_of(name)
     states, _ = table.marginal(0, table.law())
     prepared = prepare(model, states, settings, 0)
+    assert prepared.side is not None
     walked = model.sides[prepared.side]
     other = model.sides[1 - prepared.side]
     with jax.enable_x64(True):

@@ -153,9 +153,9 @@ def test_three_levels_swap_in_turn() -> None:
 
 def test_it_is_for_stacks() -> None:
     for model in (hm.RBM(6, 4), hm.BoltzmannMachine(4, 2), hm.DBN(6, [4])):
-        with pytest.raises(SettingError, match=r"stack of .*hm.DBN\(784, \[10, 10\]\)"):
+        with pytest.raises(SettingError, match=r"stack of .*hm\.DBN\(784, \[10, 10\]\)"):
             sample(model, 2, steps=1, sampler=DeepTempering())
-    with pytest.raises(SettingError, match="got a RBM; use hm.ParallelTempering"):
+    with pytest.raises(SettingError, match=r"got a RBM; use hm\.ParallelTempering"):
         hm.fit(hm.RBM(4, 4), "bars-and-stripes:side=2", DeepTempering(), updates=100)
 
 
@@ -175,9 +175,9 @@ def test_settings_out_of_range_are_refused(settings: dict[str, Any], message: st
 
 def test_it_has_a_name() -> None:
     sampler = DeepTempering(steps=2, hot=4, order="sample-first")
-    described = describe_sampler(sampler)
-    assert described == ("deep", {"steps": 2, "hot": 4, "order": "sample-first"})
-    assert build_sampler(*described) == sampler
+    settings = {"steps": 2, "hot": 4, "order": "sample-first"}
+    assert describe_sampler(sampler) == ("deep", settings)
+    assert build_sampler("deep", settings) == sampler
 
 
 def test_what_a_step_costs() -> None:

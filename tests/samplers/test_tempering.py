@@ -325,7 +325,8 @@ def test_settings_out_of_range_are_refused(settings: dict[str, Any], message: st
 
 def test_what_belongs_to_another_sampler_is_refused() -> None:
     with pytest.raises(
-        SettingError, match="rungs=4 is a setting of pt, which pcd does not have; leave it out"
+        SettingError,
+        match="rungs=4 is a setting of pt, cast and transitions, which pcd does not have; leave it out",
     ):
         build_rule("pcd", {"rungs": 4})
     with pytest.raises(SettingError, match="rungs=4 is no setting of gibbs; it has steps"):

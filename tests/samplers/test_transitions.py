@@ -71,14 +71,15 @@ def test_chains_cross_where_gibbs_sampling_does_not() -> None:
 
 
 def test_jumps_between_planted_clusters_at_equal_unit_updates() -> None:
-    """At least a hundred times as many as block Gibbs sampling makes, by the upper end of its 95 % interval.
+    """At least five times as many as block Gibbs sampling makes, by the upper end of its 95 % interval.
 
-    From 1 to 0.45 and no further: see "How it fails" on the page about mixing.
+    From 1 to 0.45 and no further: from the base nearly no way is taken. Ladders jump the gap of this machine and make
+    hundreds of times more; see "How it fails" on the page about mixing.
     """
     sampler = TemperedTransitions(schedule=np.linspace(0.45, 1, 60), base="uniform")
     jumps, sweeps = count_jumps(sampler, 420)
     assert jumps >= 30
-    assert jumps / sweeps >= 100 * gibbs_at_most(20_000_000)
+    assert jumps / sweeps >= 5 * gibbs_at_most(8_000_000)
 
 
 def test_samples_follow_the_model() -> None:

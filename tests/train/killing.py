@@ -97,6 +97,25 @@ def stopped(path: Path, reporter: Reporter) -> hm.Run:
     return fit(path, reporter, hm.PCD(chains=32), 600, learning_rate=0.3, final_rate=300.0)
 
 
+def watched(path: Path, reporter: Reporter) -> hm.Run:
+    """Chains that cannot follow: the likelihood falls after some reports, and the run ends at the one before."""
+    settings = {"learning_rate": 0.1, "final_rate": 0.1, "stop_on_decrease": True, "batch_size": 14}
+    model = hm.RBM(9, 6, seed=0)
+    return fit(
+        path, reporter, hm.PCD(chains=8), 3000, model=model, data="bars-and-stripes:side=3", **settings
+    )
+
+
+def greedy(path: Path, reporter: Reporter) -> hm.Run:
+    """A network of three levels, the second of which starts from the first upside down."""
+    model = hm.DBN(12, [5, 12, 4], seed=1)
+    rows = np.random.default_rng(5).integers(0, 2, (90, 12)) | (np.arange(12) < 6)
+    return hm.fit_greedy(
+        model, {"train": rows[:60], "test": rows[60:]}, hm.PCD(chains=16), updates=150, batch_size=20, seed=7,
+        checkpoint_seconds=0, out=path, force=True, reporter=reporter,
+    )  # fmt: skip
+
+
 SCENARIOS: dict[str, Scenario] = {
     "extended": Scenario(persistent, 550, more=380),
     "ragged": Scenario(ragged, 600),
@@ -105,6 +124,8 @@ SCENARIOS: dict[str, Scenario] = {
     "spins": Scenario(spins, 450, more=250),
     "halved": Scenario(halved, 600),
     "stopped": Scenario(stopped, 600, diverges=True),
+    "watched": Scenario(watched, 0),
+    "greedy": Scenario(greedy, 0),
 }
 
 
@@ -254,7 +275,10 @@ def remains(path: Path) -> dict[str, bytes]:
     for file in sorted(path.iterdir()):
         if file.is_file() and file.name not in ("timing.jsonl", LOCK):
             found[file.name] = file.read_bytes()
-    parts = [name for name in os.listdir(path / "checkpoints") if is_part(name)]
+    kept = path / "checkpoints"
+    parts = [name for name in os.listdir(kept) if is_part(name)] if kept.is_dir() else []
+    for level in sorted(path.glob("level-*")):
+        found |= {f"{level.name}/{file}": content for file, content in remains(level).items()}
     return {**found, **dict.fromkeys(parts, b"")}
 
 

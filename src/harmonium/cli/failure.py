@@ -27,7 +27,7 @@ INTERRUPTED = 130
 # What a user cannot help by naming another file: then it is the work that failed.
 _DISK_FAULTS = {errno.ENOSPC, errno.EIO, getattr(errno, "EDQUOT", errno.EIO), errno.EFBIG}
 
-_OF_CALLS = ("seed", "chains", "temperatures", "steps", "n")
+_OF_CALLS = ("seed", "chains", "temperatures", "steps", "n", "ladders", "rungs", "sweeps", "burn_in")
 """Arguments of Python for which some verb has a flag of the same name."""
 
 
@@ -84,7 +84,8 @@ def in_flags(message: str) -> str:
     message = re.sub(r"\boperation_budget(?:=([\d.e+-]+))?", _seconds_of_budget, message)
     message = re.sub(r"(?<![\w.])precision='(\w+)'", r"--set sampler.precision=\1", message)
     message = re.sub(r"^(\w+)=([^\s=]+) (is a setting|belongs)\b", _flag_of_setting, message)
-    return re.sub(rf"^({'|'.join(_OF_CALLS)})(?: of AIS)? must be\b", r"--\1 must be", message)
+    named = rf"^({'|'.join(_OF_CALLS)})(?: of AIS| of a bracket)? must be\b"
+    return re.sub(named, lambda found: f"--{found[1].replace('_', '-')} must be", message)
 
 
 def _seconds_of_budget(found: re.Match[str]) -> str:

@@ -43,7 +43,9 @@ class Watch:
             # The timing record counts from the start of the process, compilation included; people want the pace of now.
             now, index = time.monotonic(), record["index"]
             last, self._reported = self._reported, (index, now)
-            pace = None if last is None or now <= last[1] else (index - last[0]) / (now - last[1])
+            # The levels of a greedy run count from nothing again.
+            known = last is not None and now > last[1] and index > last[0] and "levels" not in record
+            pace = (index - last[0]) / (now - last[1]) if known and last is not None else None
             say(report_line(record, pace, compiling=self.calls <= 1))
             return
         self._move(record["index"], record["horizon"])

@@ -55,7 +55,7 @@ def reproduce(
 
     from harmonium.cli.cache import keep_compiled_programs
     from harmonium.cli.failure import DONE, NOT_TO_BE_TRUSTED
-    from harmonium.cli.interrupts import interruptible
+    from harmonium.cli.interrupts import interruptible, tell_interrupted
     from harmonium.cli.output import say
     from harmonium.numerics.whole import seed_number
     from harmonium.report.figures import can_draw
@@ -72,7 +72,10 @@ def reproduce(
     keep_compiled_programs()
     scale = "full" if full else "quick"
     with interruptible():
-        result = found.run(scale, seed, say)
+        try:
+            result = found.run(scale, seed, say)
+        except KeyboardInterrupt:
+            raise tell_interrupted(None) from None
         folder = numbered_folder(Path("runs"), study) if out is None else out
         files = files_of(study, result, scale, seed)
         write_folder(folder, files, force)

@@ -20,7 +20,10 @@ def sample(
     ] = 1000,
     sampler: Annotated[
         str | None,
-        typer.Option(metavar="gibbs|pt", help="How chains move: sweeps (default), or parallel tempering."),
+        typer.Option(
+            metavar="gibbs|pt|cast|transitions|deep",
+            help="How chains move: sweeps (default), parallel tempering, CAST, tempered transitions or deep tempering.",
+        ),
     ] = None,
     assignments: Annotated[
         list[str] | None,

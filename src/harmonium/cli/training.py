@@ -58,7 +58,10 @@ def resume_and_conclude(path: Path, epochs: int | None, updates: int | None, as_
             )
         moved = watch.calls > 0
         if not moved and run.reliable:
-            say(f"the run in {path} is finished and left as it is; --epochs N or --updates N goes further")
+            further = (
+                "" if read_settings(run.config).is_greedy else "; --epochs N or --updates N goes further"
+            )
+            say(f"the run in {path} is finished and left as it is{further}")
         return conclude(run, data, path, as_json, draw=moved)
     except KeyboardInterrupt:
         raise tell_interrupted(path) from None

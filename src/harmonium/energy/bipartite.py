@@ -82,6 +82,8 @@ class AbstractBipartite(AbstractEnergyModel):
             field = self.field(index, tuple(layers))
             if beta is not None:
                 field = field * jnp.expand_dims(jnp.asarray(beta, field.dtype), -1)
+            # A layer that nothing is coupled to has one field for all rows.
+            field = jnp.broadcast_to(field, layer_words.shape)
             # The barrier keeps a compiler from recomputing noise and sigmoid in every consumer of the draw.
             drawn = jax.lax.optimization_barrier(self.units[index].sample(layer_words, field))
             layers[index] = drawn if held is None or held is False else jnp.where(held, layers[index], drawn)

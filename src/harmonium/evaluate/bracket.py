@@ -8,7 +8,6 @@ from typing import Any
 
 import jax
 import numpy as np
-import scipy.special
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.independent import Independent
@@ -28,6 +27,7 @@ from harmonium.evaluate.bridge import Bridge, bridge
 from harmonium.evaluate.estimate import Estimate, Kind
 from harmonium.evaluate.ladders import SNAPSHOTS, Climb, climb, records_of
 from harmonium.evaluate.starts import from_rows
+from harmonium.evaluate.verdict import ROUNDING
 from harmonium.numerics.precision import as_single
 from harmonium.numerics.random import BEYOND_UPDATES, key_words, seed_key
 from harmonium.numerics.whole import rounded_up, whole_number
@@ -39,6 +39,7 @@ DEFAULT_OPERATIONS_OF_SWEEPS = 640_000
 LEAST_LADDERS = 8
 """Fewer blocks say too little of their own scatter."""
 
+_FEWEST_SWEEPS = 8
 _LEAST_SWEEPS = 20
 """A budget for fewer is refused."""
 
@@ -89,7 +90,7 @@ class Bracket:
             ("ladders", LEAST_LADDERS, _MOST_CHAINS),
             ("chains", 1, _MOST_CHAINS),
             ("rungs", 2, _MOST_RUNGS),
-            ("sweeps", 2, _MOST_SWEEPS),
+            ("sweeps", _FEWEST_SWEEPS, _MOST_SWEEPS),
             ("burn_in", 0, _MOST_SWEEPS),
         ):
             value = getattr(self, name)
@@ -177,9 +178,10 @@ def bracketed_log_partition(
       lower bound. *Reverse*: the same walk back from the chains at the model, a stochastic upper bound as far as these
       are at equilibrium.
 
-    The interval is that of Student's law over whole ladders left out one by one, widened by as much as either direction
-    lies further from the bridge than their errors allow. ``cost`` holds ``forward`` and ``reverse`` with their errors.
-    ``reliable`` is False, with every reason, as `harmonium.evaluate.bracket_verdict` says.
+    The interval is that of Student's law over whole ladders left out one by one; where either direction lies further
+    from the bridge than their errors allow, it reaches over that one's interval too. ``cost`` holds ``forward`` and
+    ``reverse`` with their errors. ``reliable`` is False, with every reason, as `harmonium.evaluate.bracket_verdict`
+    says.
 
     Source: Krause, Fischer and Igel, "Algorithms for estimating the partition function of restricted Boltzmann
     machines" (2020), which finds the bridge on tempered samples the best of several; Bennett (1976); Neal (2001).
@@ -267,12 +269,12 @@ def _judged(
     origins = (0 if blind else settings.ladders // 2, settings.ladders)
     doubts = doubts_about_bracket(middle, forward, reverse, found, run, path.model, back, origins)
     # A direction that contradicts the bridge beyond their errors says that one of the two is wrong, but not which.
-    gaps = [
-        np.sign(end.value - value)
-        * max(0.0, abs(end.value - value) - _SIGMAS * np.hypot(end.stderr, found.stderr))
+    contrary = [
+        end
         for end in (forward, reverse)
+        if abs(end.value - value) > _SIGMAS * math.hypot(end.stderr, found.stderr) + ROUNDING
     ]
-    stderr = float(np.fmax(found.stderr, np.max(np.abs(gaps)) / 2))
+    stderr = max([found.stderr, *(abs(end.value - value) / 2 for end in contrary)])
     parts = {
         f"{name}{what}": float(number)
         for name, end in (("forward", forward), ("reverse", reverse))
@@ -290,8 +292,8 @@ def _judged(
     return Estimate(
         value=value,
         stderr=stderr,
-        low=float(middle.low + min(0.0, *gaps)),
-        high=float(middle.high + max(0.0, *gaps)),
+        low=min(float(one.low) for one in (middle, *contrary)),
+        high=max(float(one.high) for one in (middle, *contrary)),
         kind=Kind.CONSISTENT,
         reliable=not doubts,
         reason="; ".join([*doubts, f"bridge between {said}", origin]),
@@ -319,7 +321,7 @@ def _direction(start: float, walk: Annealed, kind: Kind, repeats: int = 1) -> Es
     """
     log_mean, stderr = log_mean_weight(walk.log_weight)
     if repeats > 1 and math.isfinite(log_mean):
-        by_chain = scipy.special.logsumexp(walk.log_weight.reshape(repeats, -1), axis=0) - math.log(repeats)
+        by_chain = np.logaddexp.reduce(walk.log_weight.reshape(repeats, -1), axis=0) - math.log(repeats)
         stderr = log_mean_weight(by_chain)[1]
     sign = 1 if kind == Kind.STOCHASTIC_LOWER else -1
     return Estimate(

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import scipy.stats
-from jaxtyping import Float
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.evaluate.annealing import Annealed
@@ -24,6 +23,7 @@ from harmonium.evaluate.verdict import (
     finite,
     have_not_met,
 )
+from harmonium.samplers.diagnostics import split_rhat
 
 LARGEST_RHAT = 1.05
 """Chains at the model whose energies have a larger split R-hat have not mixed."""
@@ -84,7 +84,7 @@ def doubts_about_ladders(found: Bridge, run: Climb) -> list[str]:
             f"{run.trips.sum()} replicas came from the base to the model, fewer than {LEAST_TRIPS}: the runs are too "
             "short, or the ladder has a gap"
         )
-    rhat = split_rhat(run.energy.T)
+    rhat = split_rhat(run.energy.T, ranked=False)
     if rhat > LARGEST_RHAT:
         doubts.append(
             f"split R-hat of the energy is {rhat:.3f}, more than {LARGEST_RHAT:g}: the runs are too short"
@@ -95,26 +95,6 @@ def doubts_about_ladders(found: Bridge, run: Climb) -> list[str]:
             "rungs are not at equilibrium"
         )
     return doubts
-
-
-def split_rhat(chains: Float[np.ndarray, "chains draws"]) -> float:
-    r"""How much wider all half-chains together are than each alone: 1 at equilibrium, more where they disagree.
-
-    .. math:: \hat R = \sqrt{rac{n - 1}{n} + rac{B}{n W}}
-
-    with ``W`` the mean of the variances of half-chains of ``n`` draws and ``B/n`` the variance of their means. Infinite
-    where every half-chain stands still and not all at the same place, 1 where nothing varies. Source: Gelman et al.,
-    "Bayesian Data Analysis", 3rd edition, section 11.4.
-
-    >>> split_rhat(np.array([[0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]]))
-    inf
-    """
-    count = chains.shape[1] // 2
-    halves = np.concatenate([chains[:, :count], chains[:, -count:]]).astype(np.float64)
-    within, between = halves.var(axis=1, ddof=1).mean(), halves.mean(axis=1).var(ddof=1)
-    if within == 0:
-        return 1.0 if between == 0 else math.inf
-    return math.sqrt((count - 1) / count + between / within)
 
 
 def _doubts_about_origins(
@@ -130,8 +110,8 @@ def _doubts_about_origins(
     hotter, colder = run.by_ladder(count)
     halves = [bridge(hotter[half], colder[half]) for half in (slice(None, first), slice(first, None))]
     apart, error = halves[1].value - halves[0].value, math.hypot(halves[0].stderr, halves[1].stderr)
-    # Few blocks in each half: their errors scatter, and Student's law knows by how much.
-    if abs(apart) > scipy.stats.t.isf(ALARM / 2, count - 2) * error + ROUNDING:
+    # Few blocks in each half: their errors scatter, and Student's law knows by how much, whichever half has the larger.
+    if abs(apart) > scipy.stats.t.isf(ALARM / 2, first - 1) * error + ROUNDING:
         doubts.append(
             f"bridges of the two origins part by {apart:.3g} nats, {abs(apart) / error:.1f} of their errors"
         )

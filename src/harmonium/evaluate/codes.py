@@ -18,16 +18,16 @@ CODE_BITS = 14
 
 
 def code_distances(stack: AbstractStack, bit_budget: int = CODE_BITS) -> list[float]:
-    r"""Total variation between the law of :math:`h_i` in level :math:`i` and that of :math:`v_{i+1}` in the level above.
+    r"""Total variation between the law of :math:`h_i` in level :math:`i` and that of :math:`v_{i+1}` above it.
 
     .. math:: \tfrac12 \sum_h |p_i(h) - p_{i+1}(h)|
 
     for every pair of levels from the bottom, exact, in float64, by enumeration of the codes. Near 0 the levels agree on
-    which codes there are; near 1 a level has its mass where the one above never goes: swaps may still be frequent, for
-    these look at codes of both that the data have, while the partition function of the lower level is another.
+    which codes there are. Near 1 a level has its mass where the one above never goes: swaps may be frequent all the
+    same, for they are between codes that the data have, while the partition function of the lower level is that of
+    another code.
 
-    Raises `BudgetError` for codes of more than ``bit_budget`` units. Source: section 5b of the study of "Deep Tempering"
-    in this project, where spurious codes were the cause of every bad run.
+    Raises `BudgetError` for codes of more than ``bit_budget`` units. "Deep Tempering" (2014) looks at swap rates only.
 
     >>> from harmonium.energy.dbn import DBN
     >>> len(code_distances(DBN(6, [3, 2], weight_scale=0.0)))

@@ -69,13 +69,7 @@ def equilibrium_starts(
     of ``sweeps`` sweeps: half from ``rows`` (without rows, from the ends of the forward ``walk``, drawn by their
     weights) and half from rest, so that a mode that one half cannot reach shows as a disagreement of the two.
     """
-    plan = affordable_plan(model) if isinstance(model, AbstractBipartite) else None
-    if (
-        side is not None
-        and plan is not None
-        and plan.side == side
-        and plan.walk_operations <= MOST_OPERATIONS
-    ):
+    if isinstance(model, AbstractBipartite) and side is not None and _is_drawn_exactly(model, side):
         drawn = iter(exact_draws(model, side, chains, np.asarray(words[0])))
         particles = tuple(
             next(drawn) if index in model.sides[side] else np.zeros((chains, units.size), np.float32)
@@ -102,6 +96,11 @@ def equilibrium_starts(
         first,
         blind=rows is None,
     )
+
+
+def _is_drawn_exactly(model: AbstractBipartite, side: int) -> bool:
+    plan = affordable_plan(model)
+    return plan is not None and plan.side == side and plan.walk_operations <= MOST_OPERATIONS
 
 
 @in_double_precision

@@ -6,6 +6,7 @@ from functools import cache
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from harmonium.energy.stack import AbstractStack
@@ -90,8 +91,8 @@ def completed(
     stack: AbstractStack,
     words: Words,
     steps: int,
-    values: Float[Array, "n visible"],
-    held: Bool[Array, "n visible"],
+    values: Float[np.ndarray, "n visible"],
+    held: Bool[np.ndarray, "n visible"],
 ) -> Array:
     """Visible rows after ``steps`` sweeps of `complete`, from the recognition of rows with free units at rest."""
     return _completion_program()(stack, words, jnp.int32(steps), values, held)

@@ -205,7 +205,7 @@ class CAST(AbstractAdaptiveSampler, AbstractPathSampler):
     Belardinelli and Pereyra (2007), and Tan, "Optimally adjusted mixture sampling" (2017).
 
     >>> CAST(ratio=2).rungs
-    100
+    20
     """
 
     ratio: int = eqx.field(converter=_checked_ratio)
@@ -226,7 +226,7 @@ class CAST(AbstractAdaptiveSampler, AbstractPathSampler):
     ):
         self.schedule = schedule = checked_schedule(schedule)
         self.ratio = ratio  # pyright: ignore[reportAttributeAccessIssue]
-        self.rungs = rungs_of(rungs, schedule, 100)  # pyright: ignore[reportAttributeAccessIssue]
+        self.rungs = rungs_of(rungs, schedule, 20)  # pyright: ignore[reportAttributeAccessIssue]
         self.steps = steps  # pyright: ignore[reportAttributeAccessIssue]
         self.gain = float(gain) if is_number(gain) else gain
         self.base = base

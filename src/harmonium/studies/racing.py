@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
@@ -36,7 +37,7 @@ class Racer(NamedTuple):
 
     label: str
     name: str
-    settings: Mapping[str, Any] = {}
+    settings: Mapping[str, Any] = MappingProxyType({})
 
 
 class Track(NamedTuple):

@@ -25,12 +25,17 @@ RACERS = (
     Racer("PT, learned betas", "pt", {"base": "uniform", "schedule": "learned"}),
     Racer("PT, adaptive betas", "pt", {"base": "uniform", "schedule": "adaptive"}),
     Racer("PT, learned betas, data base", "pt", {"schedule": "learned"}),
-    Racer("CAST 1:10", "cast", {"base": "uniform"}),
-    Racer("CAST 1:10, data base", "cast"),
+    Racer("CAST 1:1, 20 levels", "cast", {"base": "uniform", "rungs": 20, "ratio": 1}),
+    Racer("CAST 1:10, 20 levels", "cast", {"base": "uniform", "rungs": 20}),
+    Racer("CAST 1:10, 20 levels, data base", "cast", {"rungs": 20}),
     Racer("tempered transitions", "transitions", {"base": "uniform"}),
-    Racer("tempered transitions, data base", "transitions"),
+    Racer(
+        "tempered transitions, to beta 0.45",
+        "transitions",
+        {"base": "uniform", "schedule": [0.45 + 0.55 * rung / 59 for rung in range(60)]},
+    ),
 )
-"""Samplers with the settings that they come with, from both bases; the first is what the others are measured by."""
+"""The first is what the others are measured by; the base is uniform where nothing is said of it."""
 
 LEAST_GAIN = 100.0
 """How many times as often as block Gibbs sampling a tempered sampler is to jump on the planted machine."""

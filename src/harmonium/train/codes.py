@@ -26,8 +26,8 @@ def swap_signs(state: TrainState) -> dict[str, Any]:
 
     ``swap_acceptance`` and ``swap_rate``, means over pairs of levels: how likely a swap was, and how often one was made
     *that changed a code* (swaps of equal codes are accepted, and do nothing). ``code_distance``: the largest of
-    `harmonium.evaluate.codes.code_distances`, where codes have at most 14 units. ``codes_parted`` stands where swaps look
-    well and the laws of a code have parted. Of an ensemble the median and the band over members.
+    `harmonium.evaluate.codes.code_distances`, where codes have at most 14 units. ``codes_parted`` stands where swaps
+    look well and the laws of a code have parted. Of an ensemble the median and the band over members.
     """
     sampler = getattr(state.rule_state, "sampler", None)
     if not isinstance(sampler, DeepTemperingState):
@@ -51,9 +51,9 @@ def alarm_of(record: dict[str, Any]) -> str | None:
         return None
     who = "" if parted is True else f"in members {', '.join(map(str, parted))} "
     return (
-        f"{who}swaps look well (rate {record['swap_rate']:.2f}), but the levels have parted: the law of a code in one and "
-        f"in the next are {record['code_distance']:.2f} apart in total variation, so that a code with most of the mass of "
-        "the lower level is never proposed; use hot replicas, hm.DeepTempering(hot=4) (--set hot=4)"
+        f"{who}swaps look well (rate {record['swap_rate']:.2f}), but the levels have parted: the laws of a code in one "
+        f"and in the next are {record['code_distance']:.2f} apart in total variation, so that codes with most of the "
+        "mass of the lower level are never proposed; use hot replicas, hm.DeepTempering(hot=4) (--set hot=4)"
     )
 
 

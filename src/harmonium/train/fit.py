@@ -84,8 +84,9 @@ def fit(
       ``model`` gives every member its start, and their number.
     - ``seed``: of chains, row order and every draw.
     - ``initialize``: start a model whose biases are all zero at the marginals of the data.
-    - ``stop_on_decrease``: end at the first report that finds the exact log-likelihood of the training rows lower than
-      the report before, with the state of that report before. Raises `SettingError` where it costs too much.
+    - ``stop_on_decrease``: once the exact log-likelihood of the training rows has risen, end at the first report that
+      finds it lower than the report before, with the state of that report before. Raises `SettingError` where it costs
+      too much.
     - ``on_divergence``: "stop" keeps the last good model and says so; "halve" goes back and halves the rate.
     - ``out``: a folder to keep the run in, so that it survives any interruption; see `resume`. ``force`` replaces an
       earlier run there. Checkpoints are written every ``checkpoint_seconds``.
