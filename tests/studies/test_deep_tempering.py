@@ -9,7 +9,7 @@ import pytest
 
 from harmonium.data.load import load_data
 from harmonium.energy.rbm import RBM
-from harmonium.report.curves import draw_curves
+from harmonium.report.curves import CurveFigure, draw_curves
 from harmonium.samplers.deep_tempering import DeepTempering
 from harmonium.studies import deep_tempering
 from harmonium.studies.base import SCALES, StudyResult
@@ -98,7 +98,7 @@ def deep_tempering_first(seed: int) -> dict[str, Any]:
 
 def test_rates_share_starts_and_nothing_else(deep: list[Trace]) -> None:
     moving, still = deep
-    np.testing.assert_array_equal(moving.index, [0, 28, 56, 84, 110])
+    np.testing.assert_array_equal(moving.updates, [0, 28, 56, 84, 110])
     np.testing.assert_allclose(moving.bottom[:, 0], still.bottom[:, 0])
     np.testing.assert_allclose(still.bottom, still.bottom[:, :1] + np.zeros(5), atol=1e-3)
     assert (moving.bottom[:, -1] > moving.bottom[:, 0] + 50).all()
@@ -225,7 +225,9 @@ def test_tables_and_figures_are_written(scored: Scored) -> None:
     need("matplotlib", "report")
     files = files_of("deep-tempering", result, "quick", 0)
     assert {"scores.csv", "curves.csv", "figure-1.svg", "figure-2.svg"} <= set(files)
-    drawn = draw_curves(result.figures[0]).decode()
+    first = result.figures[0]
+    assert isinstance(first, CurveFigure)
+    drawn = draw_curves(first).decode()
     assert all(word in drawn for word in (SML, DEEP2, DEEP3, "rate 0.001", "minus the entropy"))
 
 

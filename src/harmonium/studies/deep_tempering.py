@@ -86,9 +86,9 @@ def result_of(plan: Plan, traces: Sequence[Trace], scored: Scored) -> StudyResul
         name="scores",
         caption=f"Nats, higher is better, at most {-scored.entropy:.3f}. Scores are minus the entropy minus the mean "
         f"of log q - log p over {plan.test} test rows, log Z exact; of a stack that of its bottom RBM. The last tenth "
-        "of a run is averaged for every seed, since a run at a constant rate ends where it happens to be; the median over "
-        "seeds is of these means. Swaps that change a code are per step, late in the run; the distance is the total "
-        "variation between the laws that two neighbouring levels give a code, at the end.",
+        "of a run is averaged for every seed, since a run at a constant rate ends where it happens to be; the median "
+        "over seeds is of these means. Swaps that change a code are per step, late in the run; the distance is the "
+        "total variation between the laws that two neighbouring levels give a code, at the end.",
         columns=COLUMNS,
         rows=tuple({key: row.get(key) for key in COLUMNS} for row in rows),
         published=PUBLISHED,
@@ -118,7 +118,7 @@ def _row(trace: Trace) -> dict[str, Any]:
         "model": method.label,
         "rate": trace.rate,
         "decays": method.improved,
-        "updates": int(trace.index[-1]),
+        "updates": int(trace.updates[-1]),
         "seeds": len(ends),
         "late": float(np.median(ends)),
         "late_low": float(ends.min()),
@@ -149,7 +149,7 @@ def _curve_table(traces: Sequence[Trace]) -> Table:
     """Every point of every curve: what the figures are drawn from."""
     rows = []
     for trace in traces:
-        for place, index in enumerate(trace.index):
+        for place, index in enumerate(trace.updates):
             for kind in ("bottom", "bound", "network"):
                 curve = getattr(trace, kind)
                 if curve is None:
@@ -179,7 +179,7 @@ def _curve_table(traces: Sequence[Trace]) -> Table:
 def _curve(trace: Trace, label: str, values: np.ndarray) -> Curve:
     numbers = (np.median(values, axis=0), values.min(axis=0), values.max(axis=0))
     value, low, high = (tuple(map(float, number)) for number in numbers)
-    return Curve(label, tuple(map(float, trace.index)), value, low, high)
+    return Curve(label, tuple(map(float, trace.updates)), value, low, high)
 
 
 def _figures(traces: Sequence[Trace], entropy: float) -> tuple[CurveFigure, ...]:

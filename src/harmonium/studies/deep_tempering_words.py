@@ -136,9 +136,9 @@ def _of_pretraining(traces: Sequence[Trace]) -> list[Statement]:
         said.append(
             Statement(
                 f'"pre-training is clearly worse", {label} at {before.rate:g}: {verdict}; bounds '
-                f"{np.median(theirs):.1f} (from {theirs.min():.1f} to {theirs.max():.1f}) by {joint.index[-1]} updates "
-                f"after {int(np.median(before.before))} of pre-training, {np.median(mine):.1f} (from {mine.min():.1f} to "
-                f"{mine.max():.1f}) without"
+                f"{np.median(theirs):.1f} (from {theirs.min():.1f} to {theirs.max():.1f}) by {joint.updates[-1]} "
+                f"updates after {int(np.median(before.before))} of pre-training, {np.median(mine):.1f} (from "
+                f"{mine.min():.1f} to {mine.max():.1f}) without"
             )
         )
     return said
@@ -182,7 +182,7 @@ def _of_ours(plan: Plan, traces: Sequence[Trace]) -> list[Statement]:
             continue
         ends = trace.bottom[:, -1]
         found = (
-            f"{trace.method.label}, rate falling from {trace.rate:g}, {trace.index[-1]} updates: median "
+            f"{trace.method.label}, rate falling from {trace.rate:g}, {trace.updates[-1]} updates: median "
             f"{np.median(ends):.2f}, worst of {len(ends)} seeds {ends.min():.2f}"
         )
         bar = plan.bars.get(trace.method.label)

@@ -93,7 +93,7 @@ class Scored(NamedTuple):
 class Trace(NamedTuple):
     """The runs of a method at one rate; all scores in nats.
 
-    - ``index``: updates before each point. ``bottom``: scores of the bottom RBM. ``bound``, ``network``: of the stack
+    - ``updates``: made before each point. ``bottom``: scores of the bottom RBM. ``bound``, ``network``: of the stack
       as a deep belief network, the variational bound and the exact score; None for a single RBM.
     - ``stderr``: of the last bottom scores, over rows. ``moved``: late swaps per step that changed a code.
     - ``distance``: at the end, total variation between a code's laws in its level and in the next one.
@@ -102,7 +102,7 @@ class Trace(NamedTuple):
 
     method: Method
     rate: float
-    index: np.ndarray
+    updates: np.ndarray
     bottom: Float[np.ndarray, "seeds points"]
     stderr: Float[np.ndarray, " seeds"]
     bound: Float[np.ndarray, "seeds points"] | None = None
@@ -158,7 +158,7 @@ def train_method(method: Method, length: Length, scored: Scored, seed: int) -> l
 
 def late(trace: Trace, curve: Float[np.ndarray, "seeds points"]) -> Float[np.ndarray, " seeds"]:
     """Mean of a curve over the last tenth of the updates, for every seed."""
-    return curve[:, trace.index >= 0.9 * trace.index[-1]].mean(axis=1)
+    return curve[:, trace.updates >= 0.9 * trace.updates[-1]].mean(axis=1)
 
 
 def best_of(traces: Sequence[Trace], label: str, bound: bool = False) -> Trace:

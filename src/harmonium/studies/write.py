@@ -84,8 +84,8 @@ def files_of(name: str, result: StudyResult, scale: str, seed: int) -> dict[str,
         files[f"{table.name}.csv"] = _csv(table).encode()
     if can_draw():
         for figure in result.figures:
-            draw = draw_curves if isinstance(figure, CurveFigure) else draw_figure
-            files[f"{figure.name}.svg"] = draw(figure)
+            drawn = draw_curves(figure) if isinstance(figure, CurveFigure) else draw_figure(figure)
+            files[f"{figure.name}.svg"] = drawn
     return files
 
 
