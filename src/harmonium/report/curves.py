@@ -8,7 +8,10 @@ from io import BytesIO
 
 from harmonium.errors import MissingExtraError, SettingError
 
-_COLOURS = ("#b03a2e", "#1f4e79", "#2e7d32", "#8e44ad", "#b9770e", "#00838f", "#4d4d4d", "#ad1457")
+_COLOURS = (
+    *("#b03a2e", "#1f4e79", "#2e7d32", "#8e44ad", "#b9770e", "#00838f"),
+    *("#4d4d4d", "#e377c2", "#17becf", "#9acd32", "#5d4037", "#ff7f0e"),
+)
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,11 @@ def draw_curves(figure: CurveFigure) -> bytes:
     with matplotlib.rc_context(
         {"svg.hashsalt": f"harmonium {figure.name}", "svg.fonttype": "none", "font.size": 9}
     ):
-        canvas = Canvas(figsize=(3.4 * len(figure.panels) + 0.8, 3.4), layout="constrained")
+        lines = max(len(panel.curves) + len(panel.marks) for panel in figure.panels)
+        height = 3.2 + 0.16 * math.ceil(
+            lines / 2
+        )  # inches; names stand below the axes, where they hide no curve
+        canvas = Canvas(figsize=(3.4 * len(figure.panels) + 0.8, height), layout="constrained")
         axes = canvas.subplots(1, len(figure.panels), sharex=True, sharey=True, squeeze=False)[0]
         for axis, panel in zip(axes, figure.panels, strict=True):
             for place, curve in enumerate(panel.curves):
@@ -85,10 +92,17 @@ def draw_curves(figure: CurveFigure) -> bytes:
                 axis.axhline(level, color="black", linewidth=0.8, linestyle=style, label=label)
             axis.set_title(panel.title, fontsize=9)
             axis.grid(linewidth=0.4, alpha=0.5)
-            axis.legend(fontsize=7, loc="lower right")
+            axis.set_xlabel(figure.along, fontsize=9)
+            axis.legend(
+                fontsize=7,
+                loc="upper center",
+                bbox_to_anchor=(0.5, -0.16),
+                ncols=2,
+                frameon=False,
+                columnspacing=1,
+            )
         if figure.least is not None:
             axes[0].set_ylim(bottom=figure.least)
-        canvas.supxlabel(figure.along, fontsize=9)
         canvas.supylabel(figure.axis, fontsize=9)
         buffer = BytesIO()
         FigureCanvasSVG(canvas).print_svg(buffer, metadata={"Date": None, "Title": figure.caption})
