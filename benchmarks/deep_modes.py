@@ -61,6 +61,7 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--updates", type=int, default=200_000)
     parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--chains", type=int, default=5)
     parser.add_argument("--offset-rate", type=float, default=0.0)
     options = parser.parse_args()
     data = hm.load_data(f"artificial-modes:rows={options.rows}")
@@ -73,7 +74,7 @@ def main() -> None:
             began = time.process_time()
             held = options.updates // 10
             schedule = optax.schedules.linear_schedule(recipe.rate, 0.0, options.updates - held, held)
-            rule = hm.PCD(chains=5, sampler=recipe.sampler, offset_rate=options.offset_rate)
+            rule = hm.PCD(chains=options.chains, sampler=recipe.sampler, offset_rate=options.offset_rate)
             run = hm.fit(
                 hm.DBN(hm.Bernoulli(bias=bias), [10, 10], seed=seed, weight_scale=0.3),
                 data,
@@ -85,10 +86,9 @@ def main() -> None:
             )
             value, stderr = score(run.model.levels[0], data)
             scores.append(value)
-            state = run.state.rule_state.sampler
             print(
                 f"{name:6s} seed {seed}: {value:8.2f} +- {stderr:.2f}, swaps that change a code "
-                f"{float(state.moved[0]):.3f}, {run.reason or 'sound'}, {time.process_time() - began:.0f} s",
+                f"{run.history[-1]['swap_rate']:.3f}, {run.reason or 'sound'}, {time.process_time() - began:.0f} s",
                 flush=True,
             )
         found = min(scores) if recipe.worst else float(np.median(scores))

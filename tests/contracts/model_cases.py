@@ -153,8 +153,13 @@ MODELS: dict[str, ModelCase] = {
 """Machines by name; every proof of models and exact evaluators runs on each."""
 
 
-TRAINABLE = tuple(name for name in MODELS if name != "independent" and not name.startswith("path "))
-"""Machines whose own arrays are what a rule trains: not the fixed ends of a path."""
+STACKS = tuple(name for name in MODELS if "stack" in name)
+"""Machines that are trained level by level, and whose density is not that of their energy."""
+
+TRAINABLE = tuple(
+    name for name in MODELS if name != "independent" and not name.startswith("path ") and name not in STACKS
+)
+"""Machines whose own arrays are what a rule trains as a whole: not the fixed ends of a path."""
 
 
 @cache

@@ -13,7 +13,7 @@ import harmonium as hm
 from harmonium.rules.contrastive import Contrastive, ContrastiveState
 from harmonium.typing import Batch
 from tests.contracts.cases import EXACT_RULES
-from tests.contracts.model_cases import TRAINABLE, model_of, table_gradient, table_of
+from tests.contracts.model_cases import STACKS, TRAINABLE, model_of, table_gradient, table_of
 from tests.contracts.tables import (
     deviation_limit,
     largest_deviation,
@@ -42,6 +42,36 @@ def test_a_rule_without_a_sample_has_the_exact_gradient(rule: str, name: str) ->
     assert np.abs(found[: len(coupled)] / 2 - expected[: len(coupled)]).max() > 1e-3
     assert not np.diag(matrix).any()
     np.testing.assert_allclose(after.offsets[0], weight @ rows / weight.sum(), atol=1e-13)
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_the_levels_of_a_stack_have_the_exact_gradients_of_machines_of_their_own(name: str) -> None:
+    """Each on the means of the level below; on its blank layers, as the law of the product has it, another one."""
+    stack = model_of(name)
+    rows, weight = table_of(name).draw(7, table_of(name).law(), 2)[0].astype(np.float64), np.arange(7.0)
+    rule = hm.ExactGradient(centred=False)
+    with jax.enable_x64(True):
+
+        def slopes(model: Any, rows: np.ndarray) -> Any:
+            batch = Batch(x=jnp.asarray(rows), weight=jnp.asarray(weight))
+            state = rule.init(step_of(0).key, model, batch)
+            return jax.grad(rule.loss, has_aux=True)(
+                jax.tree.map(jnp.asarray, model), step_of(0), state, batch
+            )[0]
+
+        found, passed = slopes(stack, rows), rows
+        for level, rbm in enumerate(stack.levels):
+            alone = slopes(rbm, passed)
+            for mine, its in zip(jax.tree.leaves(found.level(level)), jax.tree.leaves(alone), strict=True):
+                np.testing.assert_allclose(mine, its, atol=1e-13)
+            parameters = rbm.parameters()
+            field = passed @ parameters["weights"] + parameters["hidden_bias"]
+            blank = jax.tree.leaves(slopes(rbm, np.zeros_like(passed)))
+            assert (
+                max(float(np.abs(a - b).max()) for a, b in zip(blank, jax.tree.leaves(alone), strict=True))
+                > 1e-3
+            )
+            passed = 1 / (1 + np.exp(-field))
 
 
 @pytest.mark.parametrize("inference", ["exact", "gibbs"])

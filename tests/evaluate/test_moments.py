@@ -8,14 +8,11 @@ import numpy as np
 import pytest
 
 import harmonium as hm
-from harmonium.energy.stack import AbstractStack
 from harmonium.errors import BudgetError, DataError, SettingError
-from tests.contracts.model_cases import MODELS, TRAINABLE, model_of, table_gradient, table_of
-
-STACKS = [name for name in MODELS if isinstance(model_of(name), AbstractStack)]
+from tests.contracts.model_cases import MODELS, STACKS, TRAINABLE, model_of, table_gradient, table_of
 
 models = pytest.mark.parametrize("name", [name for name in MODELS if name not in STACKS])
-trainable = pytest.mark.parametrize("name", [name for name in TRAINABLE if name not in STACKS])
+trainable = pytest.mark.parametrize("name", TRAINABLE)
 
 
 @models

@@ -10,7 +10,9 @@ from jaxtyping import Array, Float
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.enumeration import log_partition_of
+from harmonium.energy.stack import AbstractStack
 from harmonium.inference.exact import Exact
+from harmonium.inference.stacked import positive_phase
 from harmonium.numerics.enumerate import check_bits
 from harmonium.numerics.random import Noise
 from harmonium.numerics.whole import whole_number
@@ -39,7 +41,8 @@ class ExactGradient(AbstractRule):
     Z`, with :math:`\log Z` by enumeration at every update: its gradient is
     :math:`\mathrm{E}_{model}[\partial_\theta(-E)] - \mathrm{E}_{data}[\partial_\theta(-E)]`. It is meant for small
     models and large batches, up to all rows at once: what noise it has comes from the choice of rows. For a machine
-    without hidden units the surrogate is convex.
+    without hidden units the surrogate is convex. The levels of a stack are trained jointly, each on the means that are
+    passed up to it.
 
     Raises `BudgetError` when more than ``bit_budget`` units would be enumerated. Source: the chapter's log-likelihood
     and its derivative; where it prints :math:`\log \sum_h` after :math:`\frac1Z` and a derivative of ``Z``, the right
@@ -57,12 +60,13 @@ class ExactGradient(AbstractRule):
         check_centring(self.centred, self.offset_rate)
 
     def init(self, words: Words, model: AbstractEnergyModel, batch: Batch) -> ExactGradientState:
-        check_bits(
-            model.split(held=False).bits,
-            self.bit_budget,
-            f"the exact gradient of this {type(model).__name__}",
-            "train with hm.PCD() (--sampler pcd), which estimates it",
-        )
+        for part in _parts(model):
+            check_bits(
+                part.split(held=False).bits,
+                self.bit_budget,
+                f"the exact gradient of this {type(part).__name__}",
+                "train with hm.PCD() (--sampler pcd), which estimates it",
+            )
         return ExactGradientState(first_offsets(model, batch) if self.centred else None)
 
     def loss(
@@ -70,8 +74,9 @@ class ExactGradient(AbstractRule):
     ) -> tuple[Float[Array, ""], tuple[ExactGradientState, RuleInfo]]:
         if len(model.units) == 1:
             return _energy_of_moments(model, batch) + log_partition_of(model), (state, {})
-        posterior = Exact(self.bit_budget).posterior(Noise.of(step.key), model, batch)
-        surrogate = weighted_mean(posterior.energy, batch.weight) + log_partition_of(model)
+        posterior = positive_phase(Exact(self.bit_budget), Noise.of(step.key), model, batch)
+        log_partition = sum((log_partition_of(part) for part in _parts(model)), jnp.zeros(()))
+        surrogate = weighted_mean(posterior.energy, batch.weight) + log_partition
         offsets = moved_offsets(state.offsets, posterior.means, batch.weight, self.offset_rate)
         return surrogate, (ExactGradientState(offsets), {})
 
@@ -80,6 +85,11 @@ class ExactGradient(AbstractRule):
 
     def chains(self, state: ExactGradientState) -> Configuration | None:
         return None
+
+
+def _parts(model: AbstractEnergyModel) -> tuple[AbstractEnergyModel, ...]:
+    """The machines whose likelihoods are trained: the model, or the levels of a stack, each on what is passed up."""
+    return model.levels if isinstance(model, AbstractStack) else (model,)
 
 
 def _energy_of_moments(model: AbstractEnergyModel, batch: Batch) -> Float[Array, ""]:
