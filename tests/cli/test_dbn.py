@@ -96,7 +96,7 @@ def test_an_interrupted_network_ends_as_if_nothing_had_happened(
         ("--sampler deep --set levels=1", "deep trains this dbn as a whole; leave it out"),
         (
             "--sampler deep --set greedy=true",
-            "deep trains all levels of a network at once, which greedy=true",
+            "deep trains all levels of a network at once, and not one after the other",
         ),
         ("--hidden 3,,2", "--hidden '3,,2' is no number of units; write e.g. 128, or 128,64 for two layers"),
     ],

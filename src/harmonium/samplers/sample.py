@@ -81,7 +81,9 @@ def sample(
     single = as_single(model)
     values, held = _clamped(model, clamp, n)
     if held is not None and sampler is not None and sampler != Gibbs():
-        raise SettingError("clamp works with the default sampler only; drop sampler or clamp")
+        raise SettingError(
+            f"clamp works with the default sampler only, got {type(sampler).__name__}; drop sampler or clamp"
+        )
     words = key_words(seed_key(seed))
     if isinstance(sampler, DeepTempering):
         rows = _program()(single, words, jnp.int32(steps), None, None, sampler, n)

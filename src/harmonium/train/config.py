@@ -186,8 +186,8 @@ def check_levels(config: RunConfig) -> None:
     """Raise `SettingError` for settings of levels that would do nothing in a new run, or contradict its sampler."""
     if config.train.greedy and config.sampler.name in JOINT:
         raise SettingError(
-            f"{config.sampler.name} trains all levels of a network at once, which greedy=true contradicts; leave "
-            "greedy out, or use sampler='pcd' (--sampler)"
+            f"{config.sampler.name} trains all levels of a network at once, and not one after the other (greedy=true); "
+            "use hm.fit (--set greedy=), or sampler='pcd' (--sampler)"
         )
     for key in ("levels", "transposed"):
         value = getattr(config.train, key)

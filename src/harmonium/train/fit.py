@@ -9,6 +9,7 @@ from typing import Any, SupportsIndex
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from harmonium.data.base import DataSet
@@ -104,7 +105,10 @@ def fit(
     if rule is None or isinstance(rule, AbstractSampler):
         rule = PCD(sampler=rule)
     if not isinstance(rule, AbstractRule):
-        raise SettingError(f"a rule such as hm.PCD() is needed, got {rule!r}")
+        what = getattr(rule, "__name__", repr(rule))
+        raise SettingError(
+            f"a rule such as hm.PCD() is needed, got {what}; pass one with its settings, hm.PCD(steps=1)"
+        )
     if isinstance(model, Ensemble):
         members = _count_of(model, members)
     else:

@@ -122,7 +122,10 @@ def fit_greedy(
     if rule is None or isinstance(rule, AbstractSampler):
         rule = PCD(sampler=rule)
     if not isinstance(rule, AbstractRule):
-        raise SettingError(f"a rule such as hm.PCD() is needed, got {rule!r}")
+        what = getattr(rule, "__name__", repr(rule))
+        raise SettingError(
+            f"a rule such as hm.PCD() is needed, got {what}; pass one with its settings, hm.PCD(steps=1)"
+        )
     dataset = as_dataset(data)
     config = read_settings(
         {
