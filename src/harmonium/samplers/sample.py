@@ -24,6 +24,7 @@ from harmonium.samplers.base import (
     AbstractSampler,
     resting_particles,
 )
+from harmonium.samplers.deep_tempering import DeepTempering
 from harmonium.samplers.gibbs import Gibbs
 from harmonium.typing import Configuration, Words
 
@@ -49,7 +50,8 @@ def sample(
 
     Of a `DBN` the sweeps are those of its top level, by any ``sampler``, and one pass down draws what lies below. With
     ``clamp`` every sweep goes through all layers of the network given the held values, one unit of an inner layer at a
-    time: a chain that leaves that conditional law invariant, and reaches it as its steps grow.
+    time: a chain that leaves that conditional law invariant, and reaches it as its steps grow. Only `DeepTempering`
+    samples a stack as the product of its RBMs: its rows are those of the bottom one, which the others help to mix.
 
     **Returns** an array of shape ``(n, visible)``: uint8 for 0/1 units, int8 for spins.
 
@@ -85,11 +87,13 @@ def sample(
     if held is not None and sampler is not None:
         raise SettingError("clamp works with the default sampler only; drop sampler or clamp")
     words = key_words(seed_key(seed))
-    if isinstance(single, AbstractStack) and single.depth > 1:
+    if isinstance(single, AbstractStack) and single.depth > 1 and not isinstance(sampler, DeepTempering):
         rows = _draw_stack(single, words, steps, values, held, sampler or Gibbs(), n)
     else:
-        bottom = single.top if isinstance(single, AbstractStack) else single
-        rows = _program()(bottom, words, jnp.int32(steps), values, held, sampler or Gibbs(), n)
+        alone = isinstance(single, AbstractStack) and single.depth == 1
+        rows = _program()(
+            single.top if alone else single, words, jnp.int32(steps), values, held, sampler or Gibbs(), n
+        )
     low = model.units[0].support[0]
     return np.asarray(rows).astype(np.uint8 if low == 0 else np.int8)
 
