@@ -147,7 +147,7 @@ def read_settings(settings: Mapping[str, Any]) -> RunConfig:
         raise SettingError(
             f"stop_on_decrease is of a single model, got members={config.train.members}; leave one of them out"
         )
-    if config.model.kind in ("rbm", "dbn") and 0 in config.model.hidden:
+    if config.model.kind in ("rbm", "dbm", "dbn") and 0 in config.model.hidden:
         place = config.model.hidden.index(0)
         article = "an" if config.model.kind == "rbm" else "a"
         raise SettingError(
