@@ -72,7 +72,7 @@ def train(
         str | None,
         typer.Option(
             metavar="exact|mean-field|gibbs",
-            help="Positive phase: how hidden units follow from the data; default exact.",
+            help="Positive phase: how hidden units follow from the data; default exact, of a dbm mean-field.",
             rich_help_panel=_SAMPLER,
         ),
     ] = None,
