@@ -242,18 +242,18 @@ def test_a_model_worse_than_coin_flips_is_not_to_be_trusted(
         ("--data rows.npy --inference wildly", "no inference is called 'wildly'"),
         (
             "--data rows.npy --sampler exact --steps 3",
-            "--steps 3 is a setting of pcd, cd, pt and deep, which exact does",
+            "--steps 3 is a setting of pcd, cd, pt, cast, transitions and deep, which exact does",
         ),
         (
             "--data rows.npy --sampler exact --inference gibbs",
-            "--inference gibbs is a setting of pcd, cd, pt and deep",
+            "--inference gibbs is a setting of pcd, cd, pt, cast, transitions and deep",
         ),
         ("--data rows.npy --hidden 2000000000", "choose fewer hidden units"),
         ("--data rows.npy --visible gauss", "no kind of unit is called 'gauss'"),
         ("--data rows.npy --sampler pdc", "no sampler is called 'pdc'"),
         (
             "--data rows.npy --sampler cd --chains 4",
-            "--chains 4 is a setting of pcd, pt and deep, which cd does not have",
+            "--chains 4 is a setting of pcd, pt, cast, transitions and deep, which cd does not have",
         ),
         ("--data rows.npy --sampler cd --chains 4", "leave it out, or use --sampler pcd\n"),
         ("--data rows.npy --sampler cd --set burn_in=4", "--set sampler.burn_in=4 is a setting of pcd"),

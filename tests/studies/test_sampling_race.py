@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harmonium.data.load import load_data
-from harmonium.report.figures import draw_figure
+from harmonium.report.figures import Figure, draw_figure
 from harmonium.samplers.names import SAMPLERS, build_sampler
 from harmonium.studies.base import SCALES, StudyResult
 from harmonium.studies.names import STUDIES, find_study
@@ -64,6 +64,7 @@ def test_what_is_absent_is_said(raced: StudyResult) -> None:
 def test_the_figure_has_a_bar_for_every_row(raced: StudyResult) -> None:
     need("matplotlib", "report")
     (figure,) = raced.figures
+    assert isinstance(figure, Figure)
     assert [bar.label for bar in figure.panels[0].bars] == ["block Gibbs", "PT"]
     assert figure.panels[0].bars[0].value is None  # only an upper bound
     drawn = draw_figure(figure).decode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -30,8 +31,10 @@ def first_offsets(model: AbstractEnergyModel, batch: Batch) -> Configuration:
     hidden units below and the visible ones above.
     """
     if isinstance(model, AbstractStack):
+        # With a type that is not weak: the first compiled call of a run is then the same program as the next one.
+        dtype = jnp.result_type(*jax.tree.leaves(model))
         middles = [
-            jnp.full(units.size, sum(units.support[:: len(units.support) - 1]) / 2)
+            jnp.full(units.size, sum(units.support[:: len(units.support) - 1]) / 2, dtype)
             for units in model.units[1:]
         ]
         return (weighted_mean(batch.x, batch.weight).astype(middles[0].dtype), *middles)

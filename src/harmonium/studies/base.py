@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args
 
+from harmonium.report.curves import CurveFigure
 from harmonium.report.figures import Figure
 
 Scale = Literal["quick", "full"]
@@ -26,6 +27,7 @@ class Table:
     - ``columns``: heading of each column by its key, in order.
     - ``rows``: values by key; None where there is none.
     - ``published``: the table in print that it stands beside, if any; ``source``, of a published one, where it is from.
+    - ``long``: too long to be read, so that it is only in the JSON and CSV files.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Table:
     rows: tuple[Mapping[str, Any], ...]
     published: Table | None = None
     source: str = ""
+    long: bool = False
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class StudyResult:
     """Tables, figures and sentences of a study, and the settings that it ran with."""
 
     tables: tuple[Table, ...]
-    figures: tuple[Figure, ...] = ()
+    figures: tuple[Figure | CurveFigure, ...] = ()
     statements: tuple[Statement, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
 

@@ -7,9 +7,12 @@ from types import MappingProxyType
 
 from harmonium.errors import SettingError
 from harmonium.studies.base import AbstractStudy
+from harmonium.studies.deep_tempering import DeepTemperingStudy
 from harmonium.studies.sampling_race import SamplingRace
 
-STUDIES: Mapping[str, AbstractStudy] = MappingProxyType({study.name: study for study in (SamplingRace(),)})
+STUDIES: Mapping[str, AbstractStudy] = MappingProxyType(
+    {study.name: study for study in (SamplingRace(), DeepTemperingStudy())}
+)
 
 
 def find_study(name: str) -> AbstractStudy:

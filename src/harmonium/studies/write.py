@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harmonium.errors import FileError
+from harmonium.report.curves import CurveFigure, draw_curves
 from harmonium.report.figures import can_draw, draw_figure
 from harmonium.studies.base import StudyResult, Table
 from harmonium.train.atomic import write_atomically
@@ -38,6 +39,9 @@ def result_text(name: str, result: StudyResult, scale: str, seed: int) -> str:
     lines = [f"# {name}", "", f"`harmonium reproduce {name} --{scale} --seed {seed}`", ""]
     lines += [f"- {said.text}{_VERDICTS[said.holds]}" for said in result.statements]
     for table in result.tables:
+        if table.long:
+            lines += ["", f"## {table.name}", "", f"{table.caption} See {table.name}.csv."]
+            continue
         lines += ["", f"## {table.name}", "", *table_lines(table)]
         if table.published is not None:
             lines += ["", "Published:", "", *table_lines(table.published)]
@@ -80,7 +84,8 @@ def files_of(name: str, result: StudyResult, scale: str, seed: int) -> dict[str,
         files[f"{table.name}.csv"] = _csv(table).encode()
     if can_draw():
         for figure in result.figures:
-            files[f"{figure.name}.svg"] = draw_figure(figure)
+            drawn = draw_curves(figure) if isinstance(figure, CurveFigure) else draw_figure(figure)
+            files[f"{figure.name}.svg"] = drawn
     return files
 
 

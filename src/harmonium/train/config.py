@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, ValidationError
 
 from harmonium.errors import SettingError
 from harmonium.numerics.whole import LARGEST_SEED
@@ -24,6 +24,20 @@ Whole = Annotated[Integer, Field(ge=0, le=LARGEST_SEED, strict=True)]
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_ONE, _EACH = "<one>", "<each>"
+
+
+def _as_list(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+Rate = Annotated[
+    Annotated[NotNegative, Tag(_ONE)] | Annotated[list[NotNegative], Tag(_EACH)],
+    Discriminator(lambda value: _EACH if isinstance(value, list | tuple) else _ONE),
+    BeforeValidator(_as_list),
+]
+"""A learning rate for all, or one for each member of an ensemble."""
+
 Size = Annotated[Integer, Field(ge=0, le=2**31 - 1, strict=True)]
 """Units of a layer; zero means that there is none."""
 
@@ -95,8 +109,8 @@ class TrainConfig(_Section):
     updates: Count | None = None
     batch_size: Count = 100
     optimizer: str = "sgd"
-    learning_rate: NotNegative | None = None
-    final_rate: NotNegative | None = None
+    learning_rate: Rate | None = None
+    final_rate: Rate | None = None
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.0
     weight_decay: NotNegative = 0.0
     members: Count | None = None
@@ -147,6 +161,17 @@ def read_settings(settings: Mapping[str, Any]) -> RunConfig:
         raise SettingError(
             f"stop_on_decrease is of a single model, got members={config.train.members}; leave one of them out"
         )
+    for name, rates in (
+        ("learning_rate", config.train.learning_rate),
+        ("final_rate", config.train.final_rate),
+    ):
+        if isinstance(rates, list) and (
+            config.train.members in (None, 1) or len(rates) != config.train.members
+        ):
+            raise SettingError(
+                f"{name} has {len(rates)} numbers, one for each member, but members={config.train.members or 1}; "
+                "give one number for all, or one for each member"
+            )
     if config.model.kind in ("rbm", "dbm", "dbn") and 0 in config.model.hidden:
         place = config.model.hidden.index(0)
         article = "an" if config.model.kind == "rbm" else "a"
@@ -167,7 +192,7 @@ def known_settings() -> dict[str, list[str]]:
 
 def _first_fault(error: ValidationError) -> str:
     fault = error.errors(include_url=False)[0]
-    place = [str(part) for part in fault["loc"]]
+    place = [str(part) for part in fault["loc"] if part not in (_ONE, _EACH)]
     name = ".".join(place)
     if fault["type"] == "extra_forbidden":
         known = known_settings()

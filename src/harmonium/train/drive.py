@@ -222,7 +222,7 @@ class Drive:
             self._saved_index = None
             return None
         rates = np.ravel(
-            float(self.setup.trainer.schedule.rate(before.index, before.start, before.horizon)) * scale
+            np.asarray(self.setup.trainer.schedule.rate(before.index, before.start, before.horizon)) * scale
         )
         words = {
             member: f"diverged between updates {index} and {done} at learning rate {rates[member]:.3g}: {fault}"

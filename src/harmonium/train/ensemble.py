@@ -25,6 +25,7 @@ from harmonium.numerics.whole import seed_number, whole_number
 from harmonium.rules.base import AbstractRule
 from harmonium.train.feed import Feed, Order
 from harmonium.train.loop import Trainer
+from harmonium.train.schedules import AbstractSchedule
 from harmonium.train.state import TrainState
 from harmonium.typing import Batch
 
@@ -68,17 +69,20 @@ def run_members(
     unit: Float[Array, " members"],
 ) -> TrainState:
     """`Trainer.run_chunk` of every member in one loop; those that were stopped stay as they are."""
+    schedule = trainer.schedule
 
     def one(
-        own: dict[str, Any], words: Array | None, order: Array, unit: Array
+        own: dict[str, Any], words: Array | None, order: Array, unit: Array, schedule: AbstractSchedule
     ) -> tuple[dict[str, Any], Array]:
+        trainer_of_it = Trainer(trainer.rule, trainer.optimizer, schedule)
         fed = eqx.tree_at(lambda tree: tree.binarize_words, feed, words, is_leaf=lambda leaf: leaf is None)
-        after, _ = trainer.run_chunk(_with(state, own), fed, order, real, epochs, count, unit)
+        after, _ = trainer_of_it.run_chunk(_with(state, own), fed, order, real, epochs, count, unit)
         return _own(after), after.index
 
     words, own_order = None if feed.binarize_words is None else 0, 0 if order.ndim == 3 else None
-    mapped = jax.vmap(one, in_axes=(0, words, own_order, 0), out_axes=(0, None))
-    own, index = mapped(_own(state), feed.binarize_words, order, unit)
+    rates = 0 if schedule.of_members else None
+    mapped = jax.vmap(one, in_axes=(0, words, own_order, 0, rates), out_axes=(0, None))
+    own, index = mapped(_own(state), feed.binarize_words, order, unit, schedule)
     return chosen(state.rate_scale > 0, _with(state, {**own, "index": index}), state)
 
 

@@ -34,6 +34,7 @@ from harmonium.train.ensemble import reason_of, stopped_members
 from harmonium.train.folder import RunFolder
 from harmonium.train.memory import check_members
 from harmonium.train.run import History, Run
+from harmonium.train.schedules import Rates
 from harmonium.train.setup import Setup, prepare
 from harmonium.train.storage import DamagedFileError
 
@@ -46,8 +47,8 @@ def fit(
     epochs: SupportsIndex | None = None,
     updates: SupportsIndex | None = None,
     batch_size: SupportsIndex = 100,
-    learning_rate: float | None = None,
-    final_rate: float | None = None,
+    learning_rate: Rates | None = None,
+    final_rate: Rates | None = None,
     optimizer: str | optax.GradientTransformation = "sgd",
     momentum: float = 0.0,
     weight_decay: float = 0.0,
@@ -74,7 +75,7 @@ def fit(
     - ``batch_size``: rows per update; the last batch of an epoch is short if it must be, and a batch larger than the
       data is the whole data. Chains are independent of it.
     - ``learning_rate``: the first rate (0.3 for SGD, 0.01 for other methods when None), falling linearly to
-      ``final_rate`` (0 when None).
+      ``final_rate`` (0 when None). Of either a sequence gives every one of ``members`` its own.
     - ``optimizer``: a name of `optax` ("sgd", "adam", ...) or an optax transformation, which then carries its own
       rate and is multiplied by ``learning_rate`` (1 when None) all along.
     - ``momentum`` (SGD only), ``weight_decay`` (couplings only).
@@ -290,8 +291,8 @@ def start(
     train = config.train.model_copy(
         update={
             "updates": None if config.train.epochs else int(setup.state.horizon),
-            "learning_rate": setup.trainer.schedule.first,
-            "final_rate": setup.trainer.schedule.last,
+            "learning_rate": _plain_rate(setup.trainer.schedule.first),
+            "final_rate": _plain_rate(setup.trainer.schedule.last),
         }
     )
     config = config.model_copy(update={"train": train})
@@ -313,6 +314,11 @@ def start(
             drive.save()
             folder.write_config(config.to_dict())
         return _finish(drive, config)
+
+
+def _plain_rate(rate: Any) -> float | list[float]:
+    """A rate, or one for each member, as settings hold it."""
+    return np.asarray(rate).tolist()
 
 
 def _count_of_more(name: str, value: SupportsIndex) -> int:

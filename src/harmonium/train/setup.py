@@ -31,7 +31,7 @@ from harmonium.train.feed import Feed, Order, binarization_words
 from harmonium.train.loop import Trainer
 from harmonium.train.monitor import Monitor
 from harmonium.train.optimizers import build_optimizer
-from harmonium.train.schedules import Linear
+from harmonium.train.schedules import Linear, Rates
 from harmonium.train.state import TrainState
 from harmonium.typing import Batch
 
@@ -137,7 +137,7 @@ def prepare(
     trainer = Trainer(
         rule,
         build_optimizer(optimizer, momentum=settings.momentum, weight_decay=settings.weight_decay),
-        Linear(rate, last),
+        _schedule(rate, last, len(keys)),
     )
     # The rule sees the whole data as one row of means: it starts offsets and chains from nothing else.
     batch = Batch(x=jnp.asarray(mean[None]))
@@ -170,6 +170,13 @@ def prepare(
             break
     monitor = Monitor(rule, probe, held_out, weight)
     return Setup(trainer, state, feed, order, EnsembleMonitor(monitor) if keys else monitor)
+
+
+def _schedule(first: Rates, last: Rates, members: int) -> Linear:
+    """The schedule of all, or, where either end is one of each member, with a leading member axis."""
+    if isinstance(first, float | int) and isinstance(last, float | int):
+        return Linear(first, last)
+    return Linear(*(np.broadcast_to(np.asarray(one, np.float32), (members,)) for one in (first, last)))
 
 
 def _first_rule_state(rule: AbstractRule, key: Array, model: AbstractEnergyModel, batch: Batch) -> Any:
