@@ -88,6 +88,17 @@ def test_an_interrupted_network_ends_as_if_nothing_had_happened(
         ("--members 2", "--members 2 are of models that are trained as a whole"),
         ("--set train.levels=3", "levels=3 are asked for, but the network has 2"),
         ("--model rbm --hidden 3 --set train.greedy=true", "train.greedy is of models of several levels"),
+        ("--model rbm --hidden 3 --set levels=1", "levels=1 is of networks that are trained level by level"),
+        (
+            "--set greedy=false --set transposed=true",
+            "transposed=True is of networks that are trained level by level",
+        ),
+        ("--sampler deep --set levels=1", "deep trains this dbn as a whole; leave it out"),
+        (
+            "--sampler deep --set greedy=true",
+            "deep trains all levels of a network at once, and not one after the other",
+        ),
+        ("--hidden 3,,2", "--hidden '3,,2' is no number of units; write e.g. 128, or 128,64 for two layers"),
     ],
 )
 def test_what_cannot_be_trained_is_refused_before_anything_is_made(
@@ -97,3 +108,13 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_made(
     assert said.status == 2
     assert message in said.err
     assert not Path("run").exists()
+
+
+def test_a_run_whose_settings_would_be_refused_today_can_still_be_read(harmonium: Command) -> None:
+    """A setting that does nothing is refused in a new run only: what is on disk stays readable."""
+    assert harmonium(f"{LINE} --model rbm --hidden 3 --sampler pcd --updates 5 --out run").status == 0
+    path = Path("run/config.toml")
+    path.write_text(path.read_text().replace("[train]\n", "[train]\nlevels = 1\n"))
+    assert harmonium("inspect run").status == 0
+    assert harmonium("resume run").status == 0
+    assert harmonium("evaluate run").status == 0

@@ -83,6 +83,34 @@ def test_nothing_is_overwritten_unasked(harmonium: Command, tmp_path: Path) -> N
     assert (tmp_path / "here" / "small.json").read_bytes() != before
 
 
+def test_what_was_found_is_told_where_it_cannot_be_written(
+    harmonium: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that fills up, or a folder that somebody else has filled meanwhile, loses no work."""
+    (tmp_path / "file").touch()
+    said = harmonium("reproduce small --out file/sub")
+    assert said.status == 2
+    assert "file is a file" in said.err
+    assert "counting" not in said.err  # refused before any work
+    (tmp_path / "here").mkdir()
+
+    def filled(study: Small, scale: Scale, seed: int, progress: Progress) -> StudyResult:
+        (tmp_path / "here" / "other").touch()
+        return StudyResult((Table("numbers", "Ours.", {"value": "value"}, ({"value": seed},)),))
+
+    monkeypatch.setattr(Small, "run", filled)
+    said = harmonium("reproduce small --seed 4 --out here")
+    assert said.status == 2
+    assert "| 4 |" in said.out
+    assert "here exists already and is not empty" in said.err
+    assert "written" not in said.err
+    (tmp_path / "here" / "other").unlink()
+    said = harmonium("reproduce small --seed 4 --out here --json")
+    assert said.status == 2
+    assert (said.json["out"], said.json["files"]) == (None, [])
+    assert said.json["tables"]["numbers"]["rows"] == [{"value": 4}]
+
+
 @pytest.mark.parametrize(
     ("line", "status", "hint"),
     [

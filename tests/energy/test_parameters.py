@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import equinox as eqx
 import numpy as np
 import pytest
 
@@ -34,10 +35,27 @@ def test_it_is_named_with_the_cure(build: Any, message: str) -> None:
         build()
 
 
-def test_samples_are_of_finite_weights() -> None:
+def test_what_moves_chains_takes_finite_weights() -> None:
     model = hm.RBM.from_arrays(np.full((3, 2), 1e300), np.zeros(3), np.zeros(2))
-    with pytest.raises(SettingError, match="not finite in float32, in which sampling computes"):
-        hm.sample(model, 2, steps=1)
+    rows = np.eye(3, dtype=np.uint8)
+    for work in (
+        lambda: hm.sample(model, 2, steps=1),
+        lambda: hm.fit(model, rows, updates=1),
+        lambda: hm.fit_greedy(hm.DBN.of([model]), rows, updates=1),
+    ):
+        with pytest.raises(SettingError, match="not finite in float32, in which sampling computes"):
+            work()
+
+
+def test_a_bracket_of_a_model_that_is_not_finite_is_doubted_without_noise() -> None:
+    """No warning of numpy, which tests would turn into an error, and a verdict instead of a number."""
+    rows = np.eye(3, dtype=np.uint8)
+    zero = hm.RBM.from_arrays(np.zeros((3, 2)), np.zeros(3), np.zeros(2))
+    for weight in (1e300, np.nan):
+        model = eqx.tree_at(lambda tree: tree.couplings[0].kernel, zero, np.full((2, 3), weight))
+        estimate = hm.log_partition(model, hm.Bracket(ladders=8, rungs=2, sweeps=8), rows)
+        assert not estimate.reliable
+        assert "not finite" in estimate.reason
 
 
 def test_an_exact_sum_that_is_not_finite_says_so() -> None:

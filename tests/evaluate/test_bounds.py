@@ -149,6 +149,10 @@ def test_recognition_goes_up_by_draws() -> None:
         (lambda: Bound("elbo"), "no bound is called 'elbo'; choose one of variational, importance"),
         (lambda: Bound(draws=1), "draws of a bound must be a whole number from 2"),
         (
+            lambda: Bound(exact="yes"),  # pyright: ignore[reportArgumentType]
+            "exact of a bound must be True, False or None, got .yes.; leave it out",
+        ),
+        (
             lambda: Bound("importance", exact=True),
             "a full sum of importance weights is the likelihood itself",
         ),

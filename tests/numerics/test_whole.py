@@ -80,6 +80,14 @@ def test_a_numpy_number_gives_the_same_run() -> None:
     assert plain.config == counted.config
 
 
+def test_the_most_is_told() -> None:
+    """Of a value that is too large, where "at least 2" alone would be no help."""
+    with pytest.raises(SettingError, match="at least 2, got 1000000, which is more than 10000; pass"):
+        hm.CAST(rungs=1_000_000)
+    with pytest.raises(SettingError, match="got 1; pass"):
+        hm.CAST(rungs=1)
+
+
 def test_the_thing_and_its_value_are_told() -> None:
     with pytest.raises(SettingError, match=r"got 0; pass e\.g\. 100"):
         hm.PCD(chains=np.int64(0))

@@ -49,6 +49,19 @@ def test_samples_have_the_law_of_the_network(name: str, sampler: Any) -> None:
 
 
 @networks
+@pytest.mark.parametrize("settings", [{}, {"hot": 2, "order": "sample-first", "steps": 2}])
+def test_deep_tempering_samples_the_bottom_machine(name: str, settings: dict[str, Any]) -> None:
+    """Stacked tempering: rows are of the lowest RBM by itself, and the law of the network would be noticed."""
+    dbn = NETWORKS[name]
+    states, law = joint_of(dbn)
+    bottom = np.exp(hm.log_likelihood(dbn.levels[0], states[0], rows=True).value)
+    assert power_against(law.reshape(len(states[0]), -1).sum(axis=1), bottom, CHAINS) >= POWER
+    rows = hm.sample(dbn, CHAINS, steps=60, seed=1, sampler=hm.DeepTempering(**settings))
+    assert rows.dtype == (np.int8 if name == "spins" else np.uint8)
+    assert agreement(counts_of(rows, states[0]), bottom) > FALSE_ALARM
+
+
+@networks
 def test_completions_have_the_conditional_law(name: str) -> None:
     """Held values never move; the others have their law given them, which is not the one without them."""
     dbn = NETWORKS[name]
@@ -126,6 +139,12 @@ def test_what_cannot_be_sampled_is_refused() -> None:
         hm.sample(dbn, 2, clamp=[1, np.nan])
     with pytest.raises(SettingError, match="clamp works with the default sampler only"):
         hm.sample(dbn, 2, clamp=[1, np.nan, 0, 0], sampler=hm.ParallelTempering(rungs=3))
+    with pytest.raises(SettingError, match="a stack of at least two RBMs, got one; use"):
+        hm.sample(hm.DBN(4, [3]), 2, sampler=hm.DeepTempering())
+    with pytest.raises(
+        SettingError, match=r"a stack of RBMs such as .*, got RBM; use hm.ParallelTempering\(\)"
+    ):
+        hm.sample(dbn.levels[0], 2, sampler=hm.DeepTempering())
 
 
 def test_every_seed_has_its_own_samples() -> None:

@@ -173,7 +173,9 @@ def _sizes(text: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise SettingError(f"--hidden {text!r} is no number of units; write e.g. 128") from None
+        raise SettingError(
+            f"--hidden {text!r} is no number of units; write e.g. 128, or 128,64 for two layers"
+        ) from None
 
 
 def _name_the_flag(message: str, given: Mapping[str, Any]) -> str:

@@ -44,7 +44,7 @@ def evaluate(
     chains: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Of annealing, each way; default 100. Of a bracket, per ladder; default 4."
+            metavar="N", help="Of annealing, each way; default 100. Of a bracket, of each ladder; default 1."
         ),
     ] = None,
     temperatures: Annotated[
@@ -56,7 +56,7 @@ def evaluate(
         typer.Option(metavar="N", help="Of a bracket: independent blocks, at least 8; default 16."),
     ] = None,
     rungs: Annotated[
-        int | None, typer.Option(metavar="N", help="Of a bracket; default by size, 8 to 24.")
+        int | None, typer.Option(metavar="N", help="Of a bracket; default by size, 6 to 24.")
     ] = None,
     sweeps: Annotated[
         int | None,

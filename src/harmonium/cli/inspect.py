@@ -119,7 +119,8 @@ def _run(path: Path) -> tuple[dict[str, Any], str]:
 
 def _model_text(summary: dict[str, Any]) -> str:
     layers = " - ".join(f"{layer['size']} {layer['units']}" for layer in summary["layers"])
-    whose = f"ensemble of {summary['members']}, each an " if "members" in summary else ""
+    article = "an" if summary["kind"] == "RBM" else "a"
+    whose = f"ensemble of {summary['members']}, each {article} " if "members" in summary else ""
     lines = [
         f"{whose}{summary['kind']} of {layers} units, {summary['parameters']} parameters, {summary['dtype']}"
     ]

@@ -65,8 +65,7 @@ def reproduce(
 
     found = find_study(study)
     seed = seed_number(seed)
-    if out is not None:
-        check_folder(out, force)
+    check_folder(Path("runs") if out is None else out, force or out is None)
     if not can_draw():
         say("no figure will be drawn: matplotlib is not installed; pip install 'harmonium[report]'")
     keep_compiled_programs()
@@ -76,13 +75,20 @@ def reproduce(
             result = found.run(scale, seed, say)
         except KeyboardInterrupt:
             raise tell_interrupted(None) from None
-        folder = numbered_folder(Path("runs"), study) if out is None else out
-        files = files_of(study, result, scale, seed)
-        write_folder(folder, files, force)
+        files, folder, fault = files_of(study, result, scale, seed), out, None
+        try:
+            folder = numbered_folder(Path("runs"), study) if out is None else out
+            write_folder(folder, files, force)
+        except OSError as error:
+            fault = error  # what hours of work have found is told all the same
     if as_json:
         values = result_values(study, result, scale, seed)
-        put_json({**values, "out": str(folder), "files": sorted(files)})
+        where = None if fault else str(folder)
+        put_json({**values, "out": where, "files": [] if fault else sorted(files)})
     else:
         put(result_text(study, result, scale, seed).rstrip("\n"))
+    if fault is not None:
+        raise fault
+    if not as_json:
         say(f"written to {folder}: {', '.join(sorted(files))}")
     return DONE if result.holds else NOT_TO_BE_TRUSTED

@@ -22,7 +22,8 @@ def sample(
         str | None,
         typer.Option(
             metavar="gibbs|pt|cast|transitions|deep",
-            help="How chains move: sweeps (default), parallel tempering, CAST, tempered transitions or deep tempering.",
+            help="How chains move: sweeps (default), parallel tempering, CAST, tempered transitions, or "
+            "deep tempering, which gives rows of the lowest RBM of a dbn.",
         ),
     ] = None,
     assignments: Annotated[

@@ -6,12 +6,14 @@ from abc import abstractmethod
 from typing import Any, Self, TypeVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Num
 
 from harmonium.energy.cumulant import Split
 from harmonium.errors import SettingError
+from harmonium.numerics.precision import as_single
 from harmonium.numerics.random import Noise
 from harmonium.typing import Clamp, Configuration, Layers
 from harmonium.units.base import AbstractLinearUnits, AbstractUnits
@@ -164,3 +166,12 @@ def check_model(model: Any) -> None:
         )
         what = model.__name__ if isinstance(model, type) else type(model).__name__
         raise SettingError(f"a model such as hm.RBM(64, 16) is needed, got {what}; {cure}")
+
+
+def check_finite(model: Any) -> None:
+    """Raise `SettingError` unless every parameter of this model or ensemble is a finite number in float32."""
+    if not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(as_single(model))):
+        raise SettingError(
+            "the model holds a parameter that is not finite in float32, in which sampling computes; clean its arrays "
+            "first"
+        )

@@ -95,6 +95,6 @@ def as_bipartite(model: AbstractEnergyModel, what: str) -> AbstractBipartite:
     if not isinstance(model, AbstractBipartite):
         raise SettingError(
             f"{what} needs a model whose layers fall into two sides, such as hm.RBM(64, 16), "
-            f"got a {type(model).__name__}"
+            f"got {type(model).__name__}"
         )
     return model

@@ -80,6 +80,6 @@ def check_undirected(model: object, what: str) -> None:
     """Raise `SettingError` for a stack, whose two laws ``what`` would mix up."""
     if isinstance(model, AbstractStack):
         raise SettingError(
-            f"{what} takes an undirected machine, got a {type(model).__name__}, which is read from the top as a "
+            f"{what} takes an undirected machine, got {type(model).__name__}, which is read from the top as a "
             "directed density; use hm.log_likelihood on it, or pass one of its RBMs, such as dbn.levels[0]"
         )

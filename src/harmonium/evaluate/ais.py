@@ -26,6 +26,7 @@ from harmonium.evaluate.estimate import Estimate, Kind
 from harmonium.evaluate.schedule import SCHEDULES, linear_schedule, pilot_schedule
 from harmonium.evaluate.starts import Start, equilibrium_starts
 from harmonium.evaluate.verdict import LEAST_EFFECTIVE_CHAINS, doubts_about
+from harmonium.numerics.named import is_name
 from harmonium.numerics.precision import as_single
 from harmonium.numerics.random import BEYOND_UPDATES, key_words, seed_key
 from harmonium.numerics.whole import rounded_up, whole_number
@@ -80,7 +81,7 @@ class AIS:
             fault = f"{name} of AIS must be a whole number from {least} to {most}"
             object.__setattr__(self, name, whole_number(value, fault, least=least, most=most))
         for name, known in (("base", BASES), ("schedule", SCHEDULES)):
-            if getattr(self, name) not in known:
+            if not is_name(getattr(self, name), known):
                 raise SettingError(
                     f"no {name} of AIS is called {getattr(self, name)!r}; choose one of {', '.join(known)}"
                 )

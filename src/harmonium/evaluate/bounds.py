@@ -20,6 +20,7 @@ from harmonium.errors import SettingError
 from harmonium.evaluate.estimate import Estimate, Kind
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.enumerate import BIT_BUDGET, check_bits, chunk_bits, chunk_of_states
+from harmonium.numerics.named import is_name
 from harmonium.numerics.precision import as_double, as_single, in_double_precision
 from harmonium.numerics.random import BEYOND_UPDATES, Noise, key_words, seed_key
 from harmonium.numerics.whole import whole_number
@@ -60,12 +61,16 @@ class Bound:
     exact: bool | None = None
 
     def __post_init__(self) -> None:
-        if self.estimator not in ESTIMATORS:
+        if not is_name(self.estimator, ESTIMATORS):
             raise SettingError(
                 f"no bound is called {self.estimator!r}; choose one of {', '.join(ESTIMATORS)}"
             )
         fault = f"draws of a bound must be a whole number from 2 to {_MOST_DRAWS}"
         object.__setattr__(self, "draws", whole_number(self.draws, fault, least=2, most=_MOST_DRAWS))
+        if not isinstance(self.exact, bool | None):
+            raise SettingError(
+                f"exact of a bound must be True, False or None, got {self.exact!r}; leave it out to let budgets decide"
+            )
         if self.exact and self.estimator == "importance":
             raise SettingError(
                 'a full sum of importance weights is the likelihood itself; use method="exact"'

@@ -28,6 +28,7 @@ from harmonium.evaluate.estimate import Estimate, Kind
 from harmonium.evaluate.ladders import SNAPSHOTS, Climb, climb, records_of
 from harmonium.evaluate.starts import from_rows
 from harmonium.evaluate.verdict import ROUNDING
+from harmonium.numerics.named import is_name
 from harmonium.numerics.precision import as_single
 from harmonium.numerics.random import BEYOND_UPDATES, key_words, seed_key
 from harmonium.numerics.whole import rounded_up, whole_number
@@ -98,7 +99,7 @@ class Bracket:
                 continue
             fault = f"{name} of a bracket must be a whole number from {least} to {most}"
             object.__setattr__(self, name, whole_number(value, fault, least=least, most=most))
-        if self.base not in BASES:
+        if not is_name(self.base, BASES):
             raise SettingError(
                 f"no base of a bracket is called {self.base!r}; choose one of {', '.join(BASES)}"
             )

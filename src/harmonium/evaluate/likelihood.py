@@ -37,6 +37,7 @@ from harmonium.evaluate.starts import MOST_OPERATIONS, affordable_plan
 from harmonium.evaluate.variational import scores_of_dbm
 from harmonium.evaluate.verdict import ROUNDING, SIGMAS
 from harmonium.numerics.enumerate import BIT_BUDGET
+from harmonium.numerics.named import is_name
 from harmonium.numerics.whole import LARGEST_SEED, is_number, seed_number, whole_number
 
 METHODS = ("auto", "exact", "ais", "bracket", "bound")
@@ -210,7 +211,7 @@ def _of_partition(model: AbstractEnergyModel, method: Method) -> str | AIS | Bra
     if not isinstance(model, AbstractStack | DBM):
         raise SettingError(
             'method="bound" (--method bound) is of networks such as hm.DBN(64, [32, 16]) and hm.DBM(64, [32, 16]), got '
-            f'a {type(model).__name__}; use method="auto" (--method auto)'
+            f'{type(model).__name__}; use method="auto" (--method auto)'
         )
     return "auto"
 
@@ -298,7 +299,8 @@ def doubt_of_mass(partition: Estimate, scores: np.ndarray, rows: np.ndarray) -> 
     the log-sum-exp of their unnormalised log-probabilities ``scores``, by more than three standard errors of doubt.
     """
     _, first = np.unique(rows, axis=0, return_index=True)
-    least = float(np.logaddexp.reduce(scores[first]))
+    with np.errstate(invalid="ignore"):  # scores of a model that is not finite, whose verdict says so
+        least = float(np.logaddexp.reduce(scores[first]))
     excess = least - partition.value
     if not excess > SIGMAS * partition.stderr + ROUNDING:
         return partition
@@ -352,7 +354,7 @@ def visible_rows(model: AbstractEnergyModel, data: Any, split: str | None = None
 
 def check_method(method: Any) -> None:
     """Raise `SettingError` unless ``method`` names a way to evaluate, or holds the settings of one."""
-    if not isinstance(method, AIS | Bracket | Bound) and method not in METHODS:
+    if not isinstance(method, AIS | Bracket | Bound) and not is_name(method, METHODS):
         raise SettingError(f"no method is called {method!r}; choose one of {', '.join(METHODS)}")
 
 

@@ -34,5 +34,6 @@ def as_double(tree: Tree) -> Tree:
 
 
 def as_single(tree: Tree) -> Tree:
-    """The same tree with every array as a float32 numpy array."""
-    return jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), tree)
+    """The same tree with every array as a float32 numpy array; what is too large becomes infinite, in silence."""
+    with np.errstate(over="ignore"):
+        return jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), tree)

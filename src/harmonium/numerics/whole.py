@@ -27,7 +27,8 @@ def is_number(value: Any) -> bool:
 def whole_number(value: Any, fault: str, cure: str = "", *, least: int = 1, most: int | None = None) -> int:
     """The value as an int of Python.
 
-    Raises `SettingError`, "FAULT, got VALUE; CURE", when it is no whole number from ``least`` to ``most``.
+    Raises `SettingError`, "FAULT, got VALUE; CURE", when it is no whole number from ``least`` to ``most``. Of a value
+    above ``most`` it also says how many are allowed.
 
     >>> import numpy as np
     >>> whole_number(np.int64(3), "n must be a whole number of at least 1")
@@ -35,6 +36,8 @@ def whole_number(value: Any, fault: str, cure: str = "", *, least: int = 1, most
     """
     if not is_whole(value) or value < least or (most is not None and value > most):
         shown = repr(value.item()) if isinstance(value, np.generic) else repr(value)
+        if most is not None and is_whole(value) and value > most:
+            shown += f", which is more than {most}"
         raise SettingError(f"{fault}, got {shown}" + (f"; {cure}" if cure else ""))
     return operator.index(value)
 

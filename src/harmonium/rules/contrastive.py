@@ -16,6 +16,7 @@ from harmonium.inference.base import AbstractInference
 from harmonium.inference.clamped import ClampedGibbs, are_coupled, clamped_chains
 from harmonium.inference.names import build_inference
 from harmonium.inference.stacked import check_positive_phase, passed_up, positive_phase
+from harmonium.numerics.named import is_name
 from harmonium.numerics.random import Noise
 from harmonium.numerics.whole import whole_number
 from harmonium.rules.base import AbstractAdaptiveRule, RuleInfo
@@ -91,7 +92,7 @@ class Contrastive(AbstractAdaptiveRule):
 
     def __check_init__(self):
         check_centring(self.centred, self.offset_rate)
-        if self.precision not in PRECISIONS:
+        if not is_name(self.precision, PRECISIONS):
             raise SettingError(
                 f"no precision of products is called {self.precision!r}; choose one of {', '.join(PRECISIONS)}"
             )

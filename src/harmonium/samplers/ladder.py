@@ -18,6 +18,7 @@ from jaxtyping import Array, Bool, Float, Int, Num, UInt32
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.errors import SettingError
+from harmonium.numerics.named import is_name
 from harmonium.numerics.random import uniform
 
 Particles = TypeVar("Particles")
@@ -33,7 +34,7 @@ _LEAST_REJECTION = 1e-6
 
 def check_order(order: str) -> None:
     """Raise `SettingError` unless this is a name of `ORDERS`."""
-    if order not in ORDERS:
+    if not is_name(order, ORDERS):
         raise SettingError(f"swaps must be one of {', '.join(ORDERS)}, got {order!r}; pass 'even-odd'")
 
 

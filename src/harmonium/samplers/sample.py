@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from harmonium.energy.base import AbstractEnergyModel, check_model
+from harmonium.energy.base import AbstractEnergyModel, check_finite, check_model
 from harmonium.energy.stack import AbstractStack
 from harmonium.errors import DataError, SettingError
 from harmonium.numerics.compile import compile_function
@@ -24,6 +24,7 @@ from harmonium.samplers.base import (
     AbstractSampler,
     resting_particles,
 )
+from harmonium.samplers.deep_tempering import DeepTempering
 from harmonium.samplers.gibbs import Gibbs
 from harmonium.typing import Configuration, Words
 
@@ -47,14 +48,16 @@ def sample(
     Chains start from the biases alone. ``clamp`` holds visible values: an array of shape ``(visible,)`` or
     ``(n, visible)`` in which NaN marks what is free; the rest is then drawn conditionally on it.
 
-    Of a `DBN` the sweeps are those of its top level, by any ``sampler``, and one pass down draws what lies below. With
-    ``clamp`` every sweep goes through all layers of the network given the held values, one unit of an inner layer at a
-    time: a chain that leaves that conditional law invariant, and reaches it as its steps grow.
+    Of a `DBN` the sweeps are those of its top level, by any ``sampler`` but one, and one pass down draws what lies
+    below; `DeepTempering` moves the RBMs of the stack side by side instead, and the rows are those of the *bottom RBM*,
+    under the law that it has by itself (stacked tempering). With ``clamp`` every sweep goes through all layers of the
+    network given the held values, one unit of an inner layer at a time: a chain that leaves that conditional law
+    invariant, and reaches it as its steps grow.
 
     **Returns** an array of shape ``(n, visible)``: uint8 for 0/1 units, int8 for spins.
 
-    **Raises** `SettingError` for counts below one, `DataError` for a clamp of another shape or with values that the
-    units do not take.
+    **Raises** `SettingError` for counts below one and for a sampler of other models, `DataError` for a clamp of another
+    shape or with values that the units do not take.
 
     >>> import numpy as np
     >>> from harmonium.energy.rbm import RBM
@@ -74,22 +77,21 @@ def sample(
         raise SettingError(
             f"steps must be below {_MOST_STEPS}, got {steps}; draw again from another seed instead"
         )
-    with np.errstate(over="ignore"):
-        single = as_single(model)
-    if not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(single)):
-        raise SettingError(
-            "the model holds a parameter that is not finite in float32, in which sampling computes; clean its arrays "
-            "first"
-        )
+    check_finite(model)
+    single = as_single(model)
     values, held = _clamped(model, clamp, n)
-    if held is not None and sampler is not None:
-        raise SettingError("clamp works with the default sampler only; drop sampler or clamp")
+    if held is not None and sampler is not None and sampler != Gibbs():
+        raise SettingError(
+            f"clamp works with the default sampler only, got {type(sampler).__name__}; drop sampler or clamp"
+        )
     words = key_words(seed_key(seed))
-    if isinstance(single, AbstractStack) and single.depth > 1:
+    if isinstance(sampler, DeepTempering):
+        rows = _program()(single, words, jnp.int32(steps), None, None, sampler, n)
+    elif isinstance(single, AbstractStack) and single.depth > 1:
         rows = _draw_stack(single, words, steps, values, held, sampler or Gibbs(), n)
     else:
-        bottom = single.top if isinstance(single, AbstractStack) else single
-        rows = _program()(bottom, words, jnp.int32(steps), values, held, sampler or Gibbs(), n)
+        alone = single.top if isinstance(single, AbstractStack) else single
+        rows = _program()(alone, words, jnp.int32(steps), values, held, sampler or Gibbs(), n)
     low = model.units[0].support[0]
     return np.asarray(rows).astype(np.uint8 if low == 0 else np.int8)
 

@@ -13,6 +13,7 @@ from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.independent import Independent
 from harmonium.energy.machine_path import path_between
 from harmonium.errors import SettingError
+from harmonium.numerics.named import is_name
 from harmonium.numerics.random import Noise
 from harmonium.numerics.whole import is_number, whole_number
 from harmonium.typing import Configuration
@@ -56,7 +57,8 @@ def check_schedule(
     if isinstance(schedule, str):
         if schedule not in names:
             raise SettingError(
-                f"no schedule is called {schedule!r}; choose one of {', '.join(names)}, or pass betas"
+                f"no schedule is called {schedule!r}; choose one of {', '.join(names)}, or pass betas, such as "
+                "[0, 0.5, 1]"
             )
         return
     betas = list(schedule)
@@ -79,7 +81,7 @@ def first_betas(schedule: str | tuple[float, ...], rungs: int) -> np.ndarray:
 
 def check_base(base: str) -> None:
     """Raise `SettingError` unless this is a name of `BASES`."""
-    if base not in BASES:
+    if not is_name(base, BASES):
         raise SettingError(f"no base is called {base!r}; choose one of {', '.join(BASES)}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import os
 from collections.abc import Mapping
 from io import StringIO
 from pathlib import Path
@@ -92,12 +93,17 @@ def files_of(name: str, result: StudyResult, scale: str, seed: int) -> dict[str,
 def check_folder(path: Path, force: bool) -> None:
     """Refuse, before any work, a folder that could not be written into.
 
-    **Raises** FileError when the path is a file, or a folder that holds something and ``force`` is False.
+    **Raises** FileError when the path is a file or below one, when nothing may be made there, or when it is a folder
+    that holds something and ``force`` is False.
     """
     if path.exists() and not path.is_dir():
         raise FileError(f"{path} is a file; give the name of a folder")
     if path.is_dir() and not force and any(path.iterdir()):
         raise FileError(f"{path} exists already and is not empty; choose another folder, or pass --force")
+    there = next(place for place in (path, *path.absolute().parents) if place.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        why = "may not be written to" if there.is_dir() else "is a file"
+        raise FileError(f"cannot make the folder {path}: {there} {why}; choose another place (--out)")
 
 
 def write_folder(path: Path, files: Mapping[str, bytes], force: bool) -> None:

@@ -182,6 +182,22 @@ def read_settings(settings: Mapping[str, Any]) -> RunConfig:
     return config
 
 
+def check_levels(config: RunConfig) -> None:
+    """Raise `SettingError` for settings of levels that would do nothing in a new run, or contradict its sampler."""
+    if config.train.greedy and config.sampler.name in JOINT:
+        raise SettingError(
+            f"{config.sampler.name} trains all levels of a network at once, and not one after the other (greedy=true); "
+            "use hm.fit (--set greedy=), or sampler='pcd' (--sampler)"
+        )
+    for key in ("levels", "transposed"):
+        value = getattr(config.train, key)
+        if value is not None and not config.is_greedy:
+            raise SettingError(
+                f"{key}={value} is of networks that are trained level by level, but {config.sampler.name} trains this "
+                f"{config.model.kind} as a whole; leave it out"
+            )
+
+
 def known_settings() -> dict[str, list[str]]:
     """The keys of every section."""
     return {

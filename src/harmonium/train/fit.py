@@ -14,13 +14,12 @@ import optax
 
 from harmonium.data.base import DataSet
 from harmonium.data.load import as_dataset
-from harmonium.energy.base import AbstractEnergyModel, check_model
+from harmonium.energy.base import AbstractEnergyModel, check_finite, check_model
 from harmonium.energy.dbm import DBM
 from harmonium.energy.ensemble import Ensemble
 from harmonium.energy.names import describe_model
 from harmonium.energy.stack import AbstractStack
 from harmonium.errors import HarmoniumWarning, SettingError
-from harmonium.numerics.precision import as_single
 from harmonium.numerics.whole import whole_number
 from harmonium.rules.base import AbstractAdaptiveRule, AbstractRule
 from harmonium.rules.contrastive import PCD
@@ -28,7 +27,7 @@ from harmonium.rules.names import describe_rule
 from harmonium.samplers.base import AbstractSampler
 from harmonium.train import rebuild
 from harmonium.train.codes import alarm_of
-from harmonium.train.config import RunConfig, read_settings
+from harmonium.train.config import RunConfig, check_levels, read_settings
 from harmonium.train.drive import Drive, Reporter, Ticker, on_device, released
 from harmonium.train.ensemble import reason_of, stopped_members
 from harmonium.train.folder import RunFolder
@@ -109,18 +108,16 @@ def fit(
         template = model.member(0) if isinstance(model, Ensemble) else model
         rule = PCD(sampler=rule, inference="mean-field" if isinstance(template, DBM) else "exact")
     if not isinstance(rule, AbstractRule):
-        raise SettingError(f"a rule such as hm.PCD() is needed, got {rule!r}")
+        what = getattr(rule, "__name__", repr(rule))
+        raise SettingError(
+            f"a rule such as hm.PCD() is needed, got {what}; pass one with its settings, hm.PCD(steps=1)"
+        )
     if isinstance(model, Ensemble):
         members = _count_of(model, members)
     else:
         check_model(model)
     template = model.member(0) if isinstance(model, Ensemble) else model
-    with np.errstate(over="ignore"):
-        finite = all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(as_single(model)))
-    if not finite:
-        raise SettingError(
-            "the model holds a parameter that is not finite in float32; clean its arrays first"
-        )
+    check_finite(model)
     dataset = as_dataset(data)
     config = read_settings(
         {
@@ -265,6 +262,7 @@ def set_up(config: RunConfig, data: DataSet | None = None) -> tuple[Setup, RunCo
 
     **Returns** the setup, the settings with what was left out filled in, and the data. **Raises** as `fit`.
     """
+    check_levels(config)
     data = rebuild.load_data(config) if data is None else data
     rebuild.check_fingerprint(data, config.data.fingerprint, "the settings")
     rule = rebuild.rule(config)

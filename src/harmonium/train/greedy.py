@@ -16,6 +16,7 @@ from harmonium.data.base import DataSet
 from harmonium.data.binarization import draw_binary
 from harmonium.data.load import as_dataset
 from harmonium.data.support import encode
+from harmonium.energy.base import check_finite
 from harmonium.energy.dbn import DBN
 from harmonium.energy.names import describe_model
 from harmonium.energy.rbm import RBM
@@ -27,7 +28,7 @@ from harmonium.rules.contrastive import PCD
 from harmonium.rules.names import describe_rule
 from harmonium.samplers.base import AbstractSampler
 from harmonium.train import rebuild
-from harmonium.train.config import RunConfig, read_settings
+from harmonium.train.config import RunConfig, check_levels, read_settings
 from harmonium.train.drive import Reporter, Ticker, released
 from harmonium.train.fit import resume, start
 from harmonium.train.folder import RunFolder
@@ -117,10 +118,14 @@ def fit_greedy(
         raise SettingError(
             f"a DBN such as hm.DBN(64, [32, 16]) is trained level by level, got {type(model).__name__}; use hm.fit"
         )
+    check_finite(model)
     if rule is None or isinstance(rule, AbstractSampler):
         rule = PCD(sampler=rule)
     if not isinstance(rule, AbstractRule):
-        raise SettingError(f"a rule such as hm.PCD() is needed, got {rule!r}")
+        what = getattr(rule, "__name__", repr(rule))
+        raise SettingError(
+            f"a rule such as hm.PCD() is needed, got {what}; pass one with its settings, hm.PCD(steps=1)"
+        )
     dataset = as_dataset(data)
     config = read_settings(
         {
@@ -138,6 +143,7 @@ def fit_greedy(
                 "weight_decay": weight_decay,
                 "seed": seed,
                 "initialize": initialize,
+                "greedy": True,
                 "levels": levels,
                 "transposed": transposed,
                 "stop_on_decrease": stop_on_decrease or None,
@@ -170,6 +176,7 @@ def set_up_greedy(config: RunConfig, data: DataSet | None = None) -> Greedy:
 
 def checked(greedy: Greedy) -> Greedy:
     """The run, all of whose levels can begin, with settings that say that it is greedy and how long a level is."""
+    check_levels(greedy.config)
     train = greedy.config.train
     if train.levels is not None and train.levels > greedy.model.depth:
         raise SettingError(
@@ -177,8 +184,8 @@ def checked(greedy: Greedy) -> Greedy:
         )
     if (train.members or 1) > 1:
         raise SettingError(
-            f"members={train.members} (--members) are of models that are trained as a whole; train a dbn level by "
-            "level in runs of other seeds, or jointly"
+            f"members={train.members} (--members) are of models that are trained as a whole; give each "
+            "member a run of its own seed, or train all levels at once (--set greedy=false)"
         )
     # As the first level will: rows and settings that it refuses are refused before anything is made.
     own = _settings_of(greedy, 0, greedy.model.level(0), greedy.data)
