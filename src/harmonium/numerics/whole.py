@@ -34,12 +34,13 @@ def whole_number(value: Any, fault: str, cure: str = "", *, least: int = 1, most
     >>> whole_number(np.int64(3), "n must be a whole number of at least 1")
     3
     """
-    if not is_whole(value) or value < least or (most is not None and value > most):
+    number = operator.index(value) if is_whole(value) else None
+    if number is None or number < least or (most is not None and number > most):
         shown = repr(value.item()) if isinstance(value, np.generic) else repr(value)
-        if most is not None and is_whole(value) and value > most:
+        if most is not None and number is not None and number > most:
             shown += f", which is more than {most}"
         raise SettingError(f"{fault}, got {shown}" + (f"; {cure}" if cure else ""))
-    return operator.index(value)
+    return number
 
 
 def seed_number(seed: Any) -> int:
