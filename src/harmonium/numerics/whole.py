@@ -36,7 +36,7 @@ def whole_number(value: Any, fault: str, cure: str = "", *, least: int = 1, most
     """
     if not is_whole(value) or value < least or (most is not None and value > most):
         shown = repr(value.item()) if isinstance(value, np.generic) else repr(value)
-        if most is not None and is_whole(value) and value > most:
+        if most is not None and is_whole(value) and operator.index(value) > most:
             shown += f", which is more than {most}"
         raise SettingError(f"{fault}, got {shown}" + (f"; {cure}" if cure else ""))
     return operator.index(value)
