@@ -127,11 +127,11 @@ def test_swaps_of_equal_codes_are_not_counted() -> None:
         if most == 0:
             assert float(after.moved[0]) == 0
             assert float(info["swap_acceptance"]) == 1
-            assert float(after.acceptance[0]) == pytest.approx(1e-3)
+            assert float(after.acceptance[0]) == 1
         else:
             ratio = float(swap_log_ratio(stack, 0, code[:1], above[:1])[0])
             assert float(info["swap_acceptance"]) == pytest.approx(np.exp(min(ratio, 0.0)), rel=1e-4)
-            assert 0 <= float(after.moved[0]) <= 1e-3
+            assert 0 <= float(after.moved[0]) <= 1
             assert taken or ratio < -5
     assert int(after.rounds) == 1
 
@@ -146,9 +146,33 @@ def test_three_levels_swap_in_turn() -> None:
     step = jax.jit(sampler.step)
     first, _ = step(noise, stack, state)
     second, _ = step(noise.fold(1), stack, first)
-    np.testing.assert_allclose(first.moved, [1e-3, 0], rtol=1e-6)
+    np.testing.assert_array_equal(first.moved, [1, 0])
     assert float(second.moved[0]) == float(first.moved[0])
-    assert float(second.moved[1]) > 5e-4
+    assert float(second.moved[1]) > 0.5
+
+
+def test_what_is_known_of_swaps_is_a_mean_over_rounds_from_the_first_on() -> None:
+    """Not the slow start of a mean from zero, which would say of a short run that hardly anything was swapped."""
+    stack = hm.DBN(4, [3, 2], seed=1, weight_scale=2.0)
+    noise, sampler = Noise.from_key(jax.random.key(3)), DeepTempering()
+    state = sampler.init(noise.words, stack, tuple(jnp.zeros((50, units.size)) for units in stack.units))
+    step, shares = jax.jit(sampler.step), []
+    for index in range(7):
+        state, info = step(noise.fold(index), stack, state)
+        shares.append(float(info["swap_acceptance"]))
+    assert np.ptp(shares) > 0.01
+    assert float(state.acceptance[0]) == pytest.approx(np.mean(shares), rel=1e-5)
+
+
+def test_what_is_known_of_swaps_counts_the_rounds_of_each_pair() -> None:
+    """Codes that are all alike are always swapped, whichever pair is in turn."""
+    stack = hm.DBN(4, [3, 3, 2, 2], weight_scale=0.0)
+    noise, sampler = Noise.from_key(jax.random.key(3)), DeepTempering()
+    state = sampler.init(noise.words, stack, tuple(jnp.zeros((50, units.size)) for units in stack.units))
+    step = jax.jit(sampler.step)
+    for index in range(5):
+        state, _ = step(noise.fold(index), stack, state)
+        np.testing.assert_allclose(state.acceptance, [1, min(index, 1), 1], rtol=1e-6)
 
 
 def test_it_is_for_stacks() -> None:
@@ -191,3 +215,5 @@ def test_what_a_step_costs() -> None:
     assert cost(DeepTempering()) == 5 * (20 + 4 + 4 + 3)
     assert cost(DeepTempering(steps=2)) == 2 * cost(DeepTempering())
     assert cost(DeepTempering(hot=3)) == cost(DeepTempering()) + 3 * 5 * (4 + 3)
+    # Beside its sweeps it draws the visible units of all levels but the top, and the codes of all but the lowest.
+    assert cost(DeepTempering(order="sample-first")) == cost(DeepTempering()) + 5 * (20 + 3)

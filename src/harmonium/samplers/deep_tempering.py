@@ -33,8 +33,8 @@ _HOT_STREAM = 98
 _LADDER_STREAM = 97
 _AGAIN_STREAM = 96
 
-_MEMORY = 1e-3
-"""How much one round counts in the means of what swaps brought about."""
+_MEMORY = 1000
+"""Rounds that the means of what swaps brought about reach back."""
 
 
 def _checked_steps(steps: SupportsIndex) -> int:
@@ -55,8 +55,9 @@ class DeepTemperingState(AbstractSamplerState):
     - ``particles``: one array per layer of the stack, :math:`v_1, h_1, v_2, h_2, \dots`.
     - ``hot``: visible units of the hot replicas of the second level, ``(hot, chains, n)``; None where there are none.
     - ``rounds``: rounds of swaps made.
-    - ``acceptance``, ``moved``: per pair of levels, means over chains and, with a memory of a thousand rounds, over the
-      rounds in which it was in turn: how likely the swap was, and how often one was made that changed something.
+    - ``acceptance``, ``moved``: per pair of levels, means over chains and over the rounds in which it was in turn, all
+      alike at first and then with a memory of a thousand: how likely the swap was, and how often one was made that
+      changed something.
     """
 
     particles: Configuration
@@ -184,7 +185,7 @@ class DeepTempering(AbstractSampler):
             layers[below] = _chosen(taken, drawn, layers[below]) if swaps_last else drawn
             if level == 0 and not swaps_last:
                 layers[above] = _drawn(stack, above, words, hidden_field(stack, level, layers[below]))
-        weight = _MEMORY * turns[:, 0]
+        weight = turns[:, 0] / jnp.minimum(_rounds_in_turn(state.rounds, stack.depth) + 1, _MEMORY)
         after = DeepTemperingState(
             particles=tuple(layers),
             hot=hot,
@@ -200,7 +201,8 @@ class DeepTempering(AbstractSampler):
         chains = state.particles[0].shape[0]
         cost = unit_updates(stack, chains, self.steps)
         if self.order == "sample-first":
-            cost += unit_updates(stack, chains) - chains * stack.units[1].size
+            # After the swaps every layer is drawn again but the lowest code and the visible units of the top.
+            cost += unit_updates(stack, chains) - chains * (stack.units[1].size + stack.units[-2].size)
         return cost + (unit_updates(stack.level(1), self.hot * chains) if self.hot else 0)
 
 
@@ -260,6 +262,12 @@ def hot_betas(hot: int) -> np.ndarray:
     [0.75, 0.5, 0.25, 0.0]
     """
     return 1 - np.arange(1, hot + 1) / hot
+
+
+def _rounds_in_turn(rounds: Int[Array, ""], depth: int) -> Int[Array, " pairs"]:
+    """Of so many rounds, those in which each pair of levels was in turn: all where there is one pair, else half."""
+    pair = jnp.arange(depth - 1)
+    return jnp.broadcast_to(rounds, pair.shape) if depth == 2 else (rounds + 1 - pair % 2) // 2
 
 
 def _hot_round(

@@ -228,7 +228,9 @@ def agreement(
 def _gram(chains: Float[np.ndarray, "chains draws"]) -> Float[np.ndarray, "chains chains"]:
     """Integrals of products of the chains' distribution functions, over values of all of them, per median width."""
     draws = np.sort(chains, axis=1)
-    points = np.quantile(chains, np.linspace(0, 1, min(chains.size, _MOST_POINTS) + 1))
+    # Points are draws, between two of which no distribution function changes: as long as all are taken it is exact.
+    points = np.sort(chains, axis=None)
+    points = points[np.linspace(0, chains.size - 1, min(chains.size, _MOST_POINTS + 1)).round().astype(int)]
     width = np.median(np.abs(chains - np.median(chains))) or float(np.ptp(chains)) or 1.0
     reached = np.stack([np.searchsorted(chain, points[:-1], side="right") for chain in draws])
     share = reached / chains.shape[1]
