@@ -34,11 +34,11 @@ def whole_number(value: Any, fault: str, cure: str = "", *, least: int = 1, most
     >>> whole_number(np.int64(3), "n must be a whole number of at least 1")
     3
     """
-    if not is_whole(value) or value < least or (most is not None and value > most):
+    too_large = most is not None and is_whole(value) and value > most
+    if not is_whole(value) or value < least or too_large:
         shown = repr(value.item()) if isinstance(value, np.generic) else repr(value)
-        if most is not None and is_whole(value) and operator.index(value) > most:
-            shown += f", which is more than {most}"
-        raise SettingError(f"{fault}, got {shown}" + (f"; {cure}" if cure else ""))
+        limit = f", which is more than {most}" if too_large else ""
+        raise SettingError(f"{fault}, got {shown}{limit}" + (f"; {cure}" if cure else ""))
     return operator.index(value)
 
 
