@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 _PUBLIC = {
     "RBM": "harmonium.energy.rbm",
+    "DBM": "harmonium.energy.dbm",
     "DBN": "harmonium.energy.dbn",
     "BoltzmannMachine": "harmonium.energy.boltzmann",
     "Ensemble": "harmonium.energy.ensemble",
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from harmonium.data.base import DataSet as DataSet
     from harmonium.data.load import load_data as load_data
     from harmonium.energy.boltzmann import BoltzmannMachine as BoltzmannMachine
+    from harmonium.energy.dbm import DBM as DBM
     from harmonium.energy.dbn import DBN as DBN
     from harmonium.energy.ensemble import Ensemble as Ensemble
     from harmonium.energy.rbm import RBM as RBM

@@ -1,20 +1,15 @@
-"""Small machines with written-down parameters, and a machine of any number of layers."""
+"""Small machines with written-down parameters."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from harmonium.energy.boltzmann import BoltzmannMachine
-from harmonium.energy.couplings.dense import Dense
 from harmonium.energy.couplings.graph import Graph
-from harmonium.energy.layered import AbstractLayered
+from harmonium.energy.dbm import DBM
 from harmonium.energy.rbm import RBM
-from harmonium.units.base import AbstractUnits
-from harmonium.units.kinds import unit_class
 
 
 def wave_matrix(rows: int, columns: int, phase: float = 0.0, scale: float = 0.8) -> np.ndarray:
@@ -63,31 +58,10 @@ def wave_machine(
     )
 
 
-class Layers(AbstractLayered):
-    """As many layers as are given: the layered class itself, with no more than a way to build it."""
-
-    units: tuple[AbstractUnits, ...]
-    couplings: tuple[Dense, ...]
-
-    @classmethod
-    def from_arrays(
-        cls, weights: Sequence[np.ndarray], biases: Sequence[np.ndarray], kinds: Sequence[str]
-    ) -> Layers:
-        units = tuple(unit_class(kind)(bias=bias) for kind, bias in zip(kinds, biases, strict=True))
-        return cls(units, tuple(Dense(np.ascontiguousarray(matrix.T)) for matrix in weights))  # pyright: ignore[reportArgumentType]
-
-    def parameters(self) -> dict[str, Any]:
-        return {
-            "weights": [np.asarray(coupling.kernel).T for coupling in self.couplings],
-            "biases": [np.asarray(units.bias) for units in self.units],
-            "kinds": [units.kind for units in self.units],
-        }
-
-
-def wave_layers(*layers: tuple[str, int]) -> Layers:
-    """A machine of the given kinds and sizes, bottom first, with float64 waves for parameters."""
+def wave_layers(*layers: tuple[str, int]) -> DBM:
+    """A deep machine of the given kinds and sizes, bottom first, with float64 waves for parameters."""
     sizes = [size for _, size in layers]
-    return Layers.from_arrays(
+    return DBM.from_arrays(
         [wave_matrix(*pair, phase=0.7 * place) for place, pair in enumerate(pairwise(sizes))],
         [wave_vector(size, phase=float(place)) for place, size in enumerate(sizes)],
         [kind for kind, _ in layers],

@@ -142,7 +142,7 @@ def test_a_sweep_of_one_layer_without_couplings_raises_the_bound_and_bounds_it(m
     with jax.enable_x64(True):
         rows = jnp.asarray(table.marginal(0, table.law())[0])
         model = jax.tree.map(jnp.asarray, model_of(machine))
-        means, residual = MeanField(sweeps=200).solve(model, Batch(x=rows))
+        means, residual, _ = MeanField(sweeps=200).solve(model, Batch(x=rows))
         assert float(residual) < 1e-6
         assert np.all(np.asarray(bound_at(model, means)) <= -np.asarray(model.free_energy(rows)) + 1e-12)
 

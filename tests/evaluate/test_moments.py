@@ -103,7 +103,7 @@ def test_a_network_is_no_undirected_machine(question: Any) -> None:
     """Its two laws, of the product that is trained and of the density that is read, would be mixed up."""
     assert STACKS
     for name in STACKS:
-        with pytest.raises(SettingError, match=r"takes an undirected machine, got a DBN.* dbn.levels\[0\]"):
+        with pytest.raises(SettingError, match=r"takes an undirected machine, got DBN.* dbn.levels\[0\]"):
             question(model_of(name))
 
 

@@ -179,7 +179,7 @@ def test_it_is_for_stacks() -> None:
     for model in (hm.RBM(6, 4), hm.BoltzmannMachine(4, 2), hm.DBN(6, [4])):
         with pytest.raises(SettingError, match=r"stack of .*hm\.DBN\(784, \[10, 10\]\)"):
             sample(model, 2, steps=1, sampler=DeepTempering())
-    with pytest.raises(SettingError, match=r"got a RBM; use hm\.ParallelTempering"):
+    with pytest.raises(SettingError, match=r"got RBM; use hm\.ParallelTempering"):
         hm.fit(hm.RBM(4, 4), "bars-and-stripes:side=2", DeepTempering(), updates=100)
 
 

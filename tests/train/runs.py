@@ -22,6 +22,11 @@ UPDATES = 450
 Reporter = Callable[[dict[str, Any], dict[str, Any]], None]
 
 
+def of_seeds(*seeds: int) -> hm.Ensemble:
+    """Fresh machines of these seeds, as members."""
+    return hm.Ensemble.of([hm.RBM(6, 4, seed=seed) for seed in seeds])
+
+
 def train(path: Path | None, **changes: Any) -> hm.Run:
     """A run of `UPDATES` updates in chunks of 100, saved after each."""
     arguments: dict[str, Any] = {

@@ -11,6 +11,7 @@ from harmonium.cli.failure import DONE, NOT_TO_BE_TRUSTED
 from harmonium.cli.output import put, put_json, say
 from harmonium.data.base import DataSet
 from harmonium.energy.base import AbstractEnergyModel
+from harmonium.energy.dbm import DBM
 from harmonium.energy.ensemble import Ensemble
 from harmonium.energy.stack import AbstractStack
 from harmonium.evaluate.ais import AIS
@@ -201,7 +202,9 @@ def _score(
             announce_work(model, ahead)
         return both_estimates(model, data, split=split)[0], False, "\n".join(notes)
     plan = affordable_plan(model)
-    if plan is not None and likelihood_operations(model, len(rows)) <= MOST_OPERATIONS:
+    # Of a deep Boltzmann machine it is the mean-field bound where only log Z can be had exactly.
+    exactly = plan is not None and likelihood_operations(model, len(rows)) <= MOST_OPERATIONS
+    if exactly or (plan is not None and isinstance(model, DBM)):
         return log_likelihood(model, rows), False, "\n".join(notes)
     bits = plan_enumeration(model).bits
     place = shlex.quote(str(path))

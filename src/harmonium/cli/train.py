@@ -26,8 +26,8 @@ def train(
     model: Annotated[
         str | None,
         typer.Option(
-            metavar="rbm|bm|dbn",
-            help="Restricted (default), any pair of units coupled, or a deep belief network.",
+            metavar="rbm|bm|dbm|dbn",
+            help="Restricted (default), any pair of units coupled, a deep Boltzmann machine, or a deep belief network.",
             rich_help_panel=_MODEL,
         ),
     ] = None,
@@ -41,7 +41,7 @@ def train(
         str | None,
         typer.Option(
             metavar="N[,N]",
-            help="Hidden units; default 128. A bm may have 0; of a dbn every layer, bottom first.",
+            help="Hidden units; default 128. A bm may have 0; of a dbm or dbn every layer, bottom first.",
             rich_help_panel=_MODEL,
         ),
     ] = None,
@@ -72,7 +72,7 @@ def train(
         str | None,
         typer.Option(
             metavar="exact|mean-field|gibbs",
-            help="Positive phase: how hidden units follow from the data; default exact.",
+            help="Positive phase: how hidden units follow from the data; default exact, of a dbm mean-field.",
             rich_help_panel=_SAMPLER,
         ),
     ] = None,

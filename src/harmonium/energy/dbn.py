@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from harmonium.energy.couplings.absent import Absent
 from harmonium.energy.couplings.dense import Dense
-from harmonium.energy.parameters import INITIAL_WEIGHT_SCALE, as_parameter
+from harmonium.energy.parameters import INITIAL_WEIGHT_SCALE, as_parameter, seed_of_level
 from harmonium.energy.rbm import RBM
 from harmonium.energy.stack import AbstractStack
 from harmonium.errors import SettingError
@@ -63,7 +63,7 @@ class DBN(AbstractStack):
             for layer in (visible, *hidden)
         ]
         rbms = [
-            RBM(*pair, seed=_seed_of_level(seed_number(seed), level), weight_scale=weight_scale)
+            RBM(*pair, seed=seed_of_level(seed_number(seed), level), weight_scale=weight_scale)
             for level, pair in enumerate(pairwise(layers))
         ]
         self.units, self.couplings = _joined(rbms)
@@ -156,14 +156,6 @@ def _joined(levels: Sequence[RBM]) -> tuple[tuple[AbstractUnits, ...], tuple[Den
             couplings.append(Absent(size, size))
         couplings.append(rbm.couplings[0])
     return units, tuple(couplings)
-
-
-def _seed_of_level(seed: int, level: int) -> int:
-    """The seed itself for the bottom RBM, and one derived from it for each above."""
-    if level == 0:
-        return seed
-    state = np.random.SeedSequence([seed, level]).generate_state(1, np.uint64)
-    return int(state[0] >> np.uint64(1))
 
 
 def _name_of_upper(level: int, count: int, recognition_biases: Sequence[ArrayLike] | None) -> str:

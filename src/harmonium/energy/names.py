@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.boltzmann import BoltzmannMachine
+from harmonium.energy.dbm import DBM
 from harmonium.energy.dbn import DBN
 from harmonium.energy.parameters import INITIAL_WEIGHT_SCALE
 from harmonium.energy.rbm import RBM
@@ -15,7 +17,9 @@ from harmonium.errors import SettingError
 from harmonium.units.bernoulli import Bernoulli
 from harmonium.units.kinds import unit_class
 
-MODELS = ("rbm", "bm", "dbn")
+MODELS = ("rbm", "bm", "dbm", "dbn")
+
+_DEEP: Mapping[str, type[DBM] | type[DBN]] = MappingProxyType({"dbm": DBM, "dbn": DBN})
 
 MOST_WEIGHTS = 2**31 - 1
 
@@ -34,7 +38,7 @@ def build_model(
     if kind not in MODELS:
         raise SettingError(f"no model is called {kind!r}; choose one of {', '.join(MODELS)}")
     article = "an rbm" if kind == "rbm" else f"a {kind}"
-    if len(hidden) != 1 and kind != "dbn":
+    if len(hidden) != 1 and kind not in _DEEP:
         raise SettingError(
             f"{article} has one hidden layer, got {len(hidden)} sizes {list(hidden)}; pass one, e.g. 128"
         )
@@ -52,9 +56,9 @@ def build_model(
         )
     scale = INITIAL_WEIGHT_SCALE if weight_scale is None else weight_scale
     below = unit_class(visible)(visible_size)
-    if kind == "dbn":
+    if kind in _DEEP:
         layers = [unit_class(hidden_units)(count) for count in hidden]
-        return DBN(below, layers, seed=seed, weight_scale=scale)
+        return _DEEP[kind](below, layers, seed=seed, weight_scale=scale)
     (count,) = hidden
     if kind == "bm":
         above = unit_class(hidden_units)(count) if count else 0
@@ -70,6 +74,8 @@ def describe_model(model: AbstractEnergyModel) -> dict[str, Any] | None:
             return None
     elif isinstance(model, DBN):
         kind, layers = "dbn", model.layers
+    elif isinstance(model, DBM):
+        kind, layers = "dbm", model.units
     elif isinstance(model, RBM):
         kind, layers = "rbm", model.units
     else:

@@ -38,6 +38,14 @@ def starting_weights(shape: tuple[int, ...], seed: SupportsIndex, weight_scale: 
     return weight_scale * jax.random.normal(seed_key(seed), shape, jnp.float32)
 
 
+def seed_of_level(seed: int, level: int) -> int:
+    """The seed itself for the weights above the visible layer, and one derived from it for each level above."""
+    if level == 0:
+        return seed
+    state = np.random.SeedSequence([seed, level]).generate_state(1, np.uint64)
+    return int(state[0] >> np.uint64(1))
+
+
 def as_parameter(values: ArrayLike, name: str, axes: int) -> np.ndarray:
     """An array of finite real numbers with so many axes; floats keep their dtype, whole numbers become float32.
 

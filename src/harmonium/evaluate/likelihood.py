@@ -16,6 +16,7 @@ from harmonium.data.frames import is_frame, is_sparse
 from harmonium.data.load import load_data
 from harmonium.data.support import encode
 from harmonium.energy.base import AbstractEnergyModel, check_model
+from harmonium.energy.dbm import DBM
 from harmonium.energy.ensemble import Ensemble
 from harmonium.energy.stack import AbstractStack
 from harmonium.errors import SettingError
@@ -33,6 +34,7 @@ from harmonium.evaluate.ensemble import median_estimate
 from harmonium.evaluate.estimate import Estimate, Kind
 from harmonium.evaluate.exact import exact_log_partition, unnormalised_log_probability
 from harmonium.evaluate.starts import MOST_OPERATIONS, affordable_plan
+from harmonium.evaluate.variational import scores_of_dbm
 from harmonium.evaluate.verdict import ROUNDING, SIGMAS
 from harmonium.numerics.enumerate import BIT_BUDGET
 from harmonium.numerics.named import is_name
@@ -75,6 +77,10 @@ def log_likelihood(
     ``reason`` hold the verdict of the other directions, of the chains, and of the rows themselves: distinct rows whose
     probabilities add up to more than one beyond the error prove it wrong. ``seed`` is of the methods that draw. A
     given ``operation_budget`` also sets how long these are, where their settings do not.
+
+    Of a `DBM` hidden layers are coupled, and a row costs a sum over the smaller of those of even and of odd number.
+    Where that is too much, the score is the lower bound of the mean-field fixed point, as ``kind`` tells;
+    ``method="bound"`` asks for it. Minus a log Z that is bracketed or annealed it is only a proxy.
 
     Of a `DBN` it is that of the density read from the top: the inner layers are enumerated one after the other where
     each has no more than ``bit_budget`` units and all take no more than ``operation_budget`` operations, and else the
@@ -129,6 +135,10 @@ def both_estimates(
     if isinstance(model, AbstractStack):
         bits = whole_number(bit_budget, "bit_budget must be a whole number of at least 0", least=0)
         scores = _scores_of_stack(model, visible, method, seed, bits, _checked_operations(operation_budget))
+    elif isinstance(model, DBM):
+        bits = whole_number(bit_budget, "bit_budget must be a whole number of at least 0", least=0)
+        operations = _checked_operations(operation_budget) or MOST_OPERATIONS
+        scores = scores_of_dbm(model, visible, method, bits, operations)
     else:
         scores = Estimate(value=unnormalised_log_probability(model, visible))
     if partition.kind != Kind.EXACT and not np.any(scores.stderr):
@@ -198,9 +208,9 @@ def _of_partition(model: AbstractEnergyModel, method: Method) -> str | AIS | Bra
     """How the partition function is found by a method that bounds the rest. Raises `SettingError` for other models."""
     if method != "bound" and not isinstance(method, Bound):
         return method
-    if not isinstance(model, AbstractStack):
+    if not isinstance(model, AbstractStack | DBM):
         raise SettingError(
-            f'method="bound" (--method bound) is of networks such as hm.DBN(64, [32, 16]), got '
+            'method="bound" (--method bound) is of networks such as hm.DBN(64, [32, 16]) and hm.DBM(64, [32, 16]), got '
             f'{type(model).__name__}; use method="auto" (--method auto)'
         )
     return "auto"

@@ -107,7 +107,7 @@ def _is_bounded(model: AbstractEnergyModel) -> bool:
 def _free_energy(model: AbstractEnergyModel, rows: Float[Array, "rows n"]) -> Float[Array, " rows"]:
     if not _is_bounded(model):
         return model.free_energy(rows)
-    means, _ = MeanField().solve(model, Batch(x=rows))
+    means = MeanField().solve(model, Batch(x=rows)).means
     return -bound_at(model, means)
 
 

@@ -17,6 +17,14 @@ INFERENCES: Mapping[str, Callable[..., AbstractInference]] = MappingProxyType(
 )
 
 
+def default_inference(model: str) -> str | None:
+    """The inference of a model by its name where none is asked for: None leaves it to the rule.
+
+    That of a dbm is "mean-field": its hidden layers are coupled, and an exact sum over them would enumerate half.
+    """
+    return "mean-field" if model == "dbm" else None
+
+
 def build_inference(
     inference: str | AbstractInference, sweeps: SupportsIndex | None = None
 ) -> AbstractInference:

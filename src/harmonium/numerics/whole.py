@@ -34,12 +34,13 @@ def whole_number(value: Any, fault: str, cure: str = "", *, least: int = 1, most
     >>> whole_number(np.int64(3), "n must be a whole number of at least 1")
     3
     """
-    too_large = most is not None and is_whole(value) and value > most
-    if not is_whole(value) or value < least or too_large:
+    number = operator.index(value) if is_whole(value) else None
+    if number is None or number < least or (most is not None and number > most):
         shown = repr(value.item()) if isinstance(value, np.generic) else repr(value)
-        limit = f", which is more than {most}" if too_large else ""
-        raise SettingError(f"{fault}, got {shown}{limit}" + (f"; {cure}" if cure else ""))
-    return operator.index(value)
+        if most is not None and number is not None and number > most:
+            shown += f", which is more than {most}"
+        raise SettingError(f"{fault}, got {shown}" + (f"; {cure}" if cure else ""))
+    return number
 
 
 def seed_number(seed: Any) -> int:

@@ -53,7 +53,7 @@ def build_rule(name: str, settings: Mapping[str, Any]) -> AbstractRule:
         raise SettingError(f"no sampler is called {name!r}; choose one of {', '.join(RULES)}")
     given = {key: value for key, value in settings.items() if value is not None}
     for key in given:
-        owners = [other for other in RULES if _takes(other, key)]
+        owners = [other for other in RULES if takes(other, key)]
         if name not in owners:
             whose = " and ".join(part for part in (", ".join(owners[:-1]), owners[-1]) if part)
             raise SettingError(
@@ -63,7 +63,7 @@ def build_rule(name: str, settings: Mapping[str, Any]) -> AbstractRule:
     return RULES[name](**given)
 
 
-def _takes(name: str, key: str) -> bool:
+def takes(name: str, key: str) -> bool:
     """Whether a rule has a setting: one of its own, or of the sampler it is called by."""
     samplers = [sampler for sampler, own in SETTINGS.items() if key in own and key not in SETTINGS["gibbs"]]
     return key not in _NOT_OF[name] and (not samplers or name in samplers)

@@ -172,7 +172,7 @@ def read_settings(settings: Mapping[str, Any]) -> RunConfig:
                 f"{name} has {len(rates)} numbers, one for each member, but members={config.train.members or 1}; "
                 "give one number for all, or one for each member"
             )
-    if config.model.kind in ("rbm", "dbn") and 0 in config.model.hidden:
+    if config.model.kind in ("rbm", "dbm", "dbn") and 0 in config.model.hidden:
         place = config.model.hidden.index(0)
         article = "an" if config.model.kind == "rbm" else "a"
         raise SettingError(

@@ -15,6 +15,7 @@ import optax
 from harmonium.data.base import DataSet
 from harmonium.data.load import as_dataset
 from harmonium.energy.base import AbstractEnergyModel, check_finite, check_model
+from harmonium.energy.dbm import DBM
 from harmonium.energy.ensemble import Ensemble
 from harmonium.energy.names import describe_model
 from harmonium.energy.stack import AbstractStack
@@ -67,7 +68,8 @@ def fit(
     - ``model``: the model to start from; it is not changed. Training computes in float32.
     - ``data``: a `DataSet`, an array of rows, a sparse matrix, a data frame, a data name or a path.
     - ``rule``: how to train, such as ``hm.PCD(steps=1, chains=256)`` (the default is ``hm.PCD()``) or ``hm.CD(1)``.
-      A sampler such as ``hm.ParallelTempering(rungs=10)`` stands for ``hm.PCD(sampler=...)``, with 100 chains.
+      A sampler such as ``hm.ParallelTempering(rungs=10)`` stands for ``hm.PCD(sampler=...)``, with 100 chains. Of a
+      `DBM`, both of these infer its hidden layers by mean field.
     - ``epochs`` or ``updates``: how long; neither means 10 000 updates.
     - ``batch_size``: rows per update; the last batch of an epoch is short if it must be, and a batch larger than the
       data is the whole data. Chains are independent of it.
@@ -103,7 +105,8 @@ def fit(
     100
     """
     if rule is None or isinstance(rule, AbstractSampler):
-        rule = PCD(sampler=rule)
+        template = model.member(0) if isinstance(model, Ensemble) else model
+        rule = PCD(sampler=rule, inference="mean-field" if isinstance(template, DBM) else "exact")
     if not isinstance(rule, AbstractRule):
         what = getattr(rule, "__name__", repr(rule))
         raise SettingError(

@@ -26,6 +26,7 @@ from harmonium.train.storage import harmonium_version, read_tensors, write_tenso
 MODELS: dict[str, str] = {
     "RBM": "harmonium.energy.rbm:RBM",
     "BoltzmannMachine": "harmonium.energy.boltzmann:BoltzmannMachine",
+    "DBM": "harmonium.energy.dbm:DBM",
     "DBN": "harmonium.energy.dbn:DBN",
 }
 """Name in the file, and where the class is found."""

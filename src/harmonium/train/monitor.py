@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from harmonium.energy.base import AbstractEnergyModel
+from harmonium.energy.dbm import DBM
 from harmonium.energy.stack import AbstractStack
 from harmonium.evaluate.estimate import Estimate
 from harmonium.evaluate.exact import (
@@ -21,7 +22,7 @@ from harmonium.evaluate.exact import (
     unnormalised_log_probability,
 )
 from harmonium.evaluate.likelihood import mean_over_rows
-from harmonium.evaluate.stacks import affordable_estimates
+from harmonium.evaluate.stacks import affordable_bounds, affordable_estimates
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.random import Noise, update_words
 from harmonium.rules.base import AbstractRule
@@ -165,6 +166,8 @@ class Monitor:
     def likelihoods(self, model: AbstractEnergyModel) -> dict[str, Estimate]:
         """Exact mean log-likelihoods of the scored rows by split; empty when they would cost too much.
 
+        Of a deep Boltzmann machine they are mean-field bounds where only log Z can be had exactly.
+
         Of a stack they are those of the network, or a lower bound where only that is affordable, and beside them, under
         ``SPLIT_of_level_0``, those of its bottom RBM.
         """
@@ -176,7 +179,7 @@ class Monitor:
         scored = sum(len(rows) for rows, _ in self.scored.values())
         plan = plan_enumeration(model)
         if likelihood_operations(model, scored, plan) > EXACT_OPERATIONS:
-            return {}
+            return affordable_bounds(model, self.scored, EXACT_OPERATIONS) if isinstance(model, DBM) else {}
         partition = exact_log_partition(model, plan=plan)
         return {
             split: mean_over_rows(unnormalised_log_probability(model, rows), weight) - partition

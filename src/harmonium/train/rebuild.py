@@ -16,6 +16,7 @@ from harmonium.energy import names as models
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.ensemble import Ensemble
 from harmonium.errors import DataError, FileError, SettingError
+from harmonium.inference.names import default_inference
 from harmonium.numerics.precision import as_single
 from harmonium.rules import names as rules
 from harmonium.rules.base import AbstractRule
@@ -140,6 +141,8 @@ def rule(config: RunConfig) -> AbstractRule:
         raise SettingError(
             "this run's rule was given in Python and no settings describe it; pass rule= again"
         )
+    if settings["inference"] is None and rules.takes(name, "inference"):
+        settings["inference"] = default_inference(config.model.kind)
     return rules.build_rule(name, settings)
 
 
