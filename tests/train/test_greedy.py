@@ -1,5 +1,6 @@
 """Greedy training: every level starts where it should, learns from what lies below, and survives being killed."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +215,16 @@ def test_a_likelihood_that_cannot_be_watched_is_refused() -> None:
 
 
 def test_a_finished_greedy_run_goes_no_further(tmp_path: Path) -> None:
-    trained(updates=100, out=tmp_path / "run")
+    """Nor does one of its levels, which the network in the folder above would then not be made of any more."""
+    run = trained(updates=100, out=tmp_path / "run")
     with pytest.raises(SettingError, match="goes no further; train the network on in a new run"):
         hm.resume(tmp_path / "run", updates=100)
+    level = tmp_path / "run" / "level-1"
+    with pytest.raises(
+        SettingError, match=r"is a level of the network in .*run, which would no longer hold it"
+    ):
+        hm.resume(level, updates=5)
+    assert hm.resume(level).history[-1]["index"] == 100
+    assert hm.resume(tmp_path / "run").history == run.history
+    shutil.copytree(level, tmp_path / "level-1")
+    assert hm.resume(tmp_path / "level-1", updates=5).history[-1]["index"] == 105

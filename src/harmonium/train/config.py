@@ -187,7 +187,7 @@ def check_levels(config: RunConfig) -> None:
     if config.train.greedy and config.sampler.name in JOINT:
         raise SettingError(
             f"{config.sampler.name} trains all levels of a network at once, and not one after the other (greedy=true); "
-            "use hm.fit (--set greedy=), or sampler='pcd' (--sampler)"
+            "leave that out (--set greedy=, or hm.fit in Python), or use sampler='pcd' (--sampler)"
         )
     for key in ("levels", "transposed"):
         value = getattr(config.train, key)

@@ -175,7 +175,8 @@ def resume(
     ``data``, ``rule``, ``model`` and ``optimizer`` are needed only where the run was started from objects that no
     settings can describe.
 
-    Raises `FileError` when there is no run, or when more is asked of one whose newest checkpoint is damaged (without a
+    Raises `FileError` when there is no run, `SettingError` when more is asked of a network that was trained level by
+    level or of one of its levels, `FileError` when more is asked of one whose newest checkpoint is damaged (without a
     number the run goes on from the one before), `RunBusyError` when another process is writing it, `DataError` when the
     data are no longer what they were.
 
@@ -201,6 +202,11 @@ def resume(
         )
     with released(RunFolder.open(path).lock()) as folder:
         config = read_settings(folder.read_config())
+        if further is not None and (whole := rebuild.network_of(folder.path)) is not None:
+            raise SettingError(
+                f"the run in {path} is a level of the network in {whole}, which would no longer hold it as it is; copy "
+                "the folder elsewhere to go further with this level"
+            )
         dataset = rebuild.load_data_again(folder, config, data)
         setup = prepare(
             _shaped_like(rebuild.model(config, dataset) if model is None else model, config),

@@ -227,6 +227,14 @@ def load_data_again(folder: RunFolder, config: RunConfig, given: Any = None) -> 
     return data
 
 
+def network_of(path: Path) -> Path | None:
+    """The folder of the network of which the run in this folder is a level; None for a run that stands alone."""
+    whole = path.absolute().parent
+    if not path.absolute().name.startswith("level-") or not (whole / "config.toml").exists():
+        return None
+    return whole if read_settings(RunFolder.open(whole).read_config()).is_greedy else None
+
+
 def never_began(path: str | os.PathLike[str]) -> FileError:
     """The error for a folder without checkpoints: of a run that was stopped before anything could be kept, or whose
     checkpoints were taken away since."""
