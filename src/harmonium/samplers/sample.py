@@ -90,10 +90,8 @@ def sample(
     if isinstance(single, AbstractStack) and single.depth > 1 and not isinstance(sampler, DeepTempering):
         rows = _draw_stack(single, words, steps, values, held, sampler or Gibbs(), n)
     else:
-        alone = isinstance(single, AbstractStack) and single.depth == 1
-        rows = _program()(
-            single.top if alone else single, words, jnp.int32(steps), values, held, sampler or Gibbs(), n
-        )
+        alone = single.top if isinstance(single, AbstractStack) and single.depth == 1 else single
+        rows = _program()(alone, words, jnp.int32(steps), values, held, sampler or Gibbs(), n)
     low = model.units[0].support[0]
     return np.asarray(rows).astype(np.uint8 if low == 0 else np.int8)
 
