@@ -77,7 +77,8 @@ def _checked_rungs(rungs: SupportsIndex) -> int:
 class Weights(eqx.Module):
     """Weights of the levels, and what they are learned from.
 
-    - ``log_weights``: ``g``, one number per level, the least of them 0; they tend to ``log Z`` of the levels.
+    - ``log_weights``: ``g``, one number per level, the least of them 0; with a decaying gain they tend to ``log Z`` of
+      the levels less the least of these.
     - ``gain``: nats that a round adds to the weight of a level while all are visited alike; it decays.
     - ``rounds``: rounds since learning began, or began again; it had made ``begun`` of them when ``gain`` last fell.
     - ``visits``, ``passages``: visits to each level, and walks from one end to the other, since then.
