@@ -219,6 +219,16 @@ def test_a_mode_that_half_of_the_ladders_miss_is_flagged() -> None:
     assert estimate.low < hm.log_partition(model, "exact").value
 
 
+def test_a_mode_that_rows_and_base_miss_is_flagged() -> None:
+    """Two valleys of one weight and rows of one of them: only ladders from rest can know of the other."""
+    model, settings = two_valleys(0.0), replace(SHORT, rungs=10)
+    rows = (np.random.default_rng(0).random((50, 16)) < 0.9).astype(np.uint8)
+    estimate = hm.log_partition(model, settings, rows)
+    assert not estimate.reliable
+    assert "have not met" in estimate.reason
+    assert estimate.low < hm.log_partition(model, "exact").value < estimate.high
+
+
 def test_rows_of_a_mode_that_every_chain_misses_prove_it_wrong() -> None:
     model, settings = two_valleys(12.0), replace(SHORT, base="model")
     estimate = hm.log_likelihood(model, {"train": SHALLOW, "test": DEEP[:1]}, settings)

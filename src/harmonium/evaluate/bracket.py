@@ -26,7 +26,7 @@ from harmonium.evaluate.bracket_verdict import doubts_about_bracket
 from harmonium.evaluate.bridge import Bridge, bridge
 from harmonium.evaluate.estimate import Estimate, Kind
 from harmonium.evaluate.ladders import SNAPSHOTS, Climb, climb, records_of
-from harmonium.evaluate.starts import from_rows
+from harmonium.evaluate.starts import from_rows, long_run
 from harmonium.evaluate.verdict import ROUNDING
 from harmonium.numerics.named import is_name
 from harmonium.numerics.precision import as_single
@@ -171,8 +171,9 @@ def bracketed_log_partition(
     r"""A lower and an upper stochastic bound of :math:`\log Z`, and the bridge between them, which is the value.
 
     - *Ladders*: independent ladders of replica exchange between the model and independent units, half of them started
-      at rows (``data``), half at draws of the base. The schedule is learned in the burn-in and frozen before anything
-      is recorded.
+      at rows (``data``), half at rest, at draws of the biases alone: the base, being at the marginals of the rows, need
+      not reach what the rows do not have. The schedule is learned in the burn-in and frozen before anything is
+      recorded.
     - *Bridge*: acceptance ratios of neighbouring rungs, added up (`harmonium.evaluate.bridge.bridge`); consistent, and
       neither bound. Of machines with two sides the states of the smaller one are weighed, the larger summed out.
     - *Forward*: annealed importance sampling from exact draws of the base along the frozen schedule, a stochastic
@@ -219,13 +220,17 @@ def _climbed(
     settings: Bracket,
     seed: int,
 ) -> Climb:
-    """All ladders, the first half of them started at rows where there are any."""
+    """All ladders: the first half of them from rows and the others from rest; without rows, all from the base."""
     chains = settings.ladders * settings.chains
-    near = 0 if rows is None else _from_rows(settings)
-    particles: Any = independent_draws(base, chains - near, _words(seed, 1))
-    if rows is not None:
-        held = from_rows(model, chosen_rows(rows, near), _words(seed, 2))
-        particles = tuple(np.concatenate(pair) for pair in zip(held, particles, strict=True))
+    if rows is None:
+        particles: Any = independent_draws(base, chains, _words(seed, 1))
+    else:
+        near = _from_rows(settings)
+        halves = (
+            from_rows(model, chosen_rows(rows, near), _words(seed, 2)),
+            long_run(model, None, 0, _words(seed, 1), chains - near),
+        )
+        particles = tuple(np.concatenate(pair) for pair in zip(*halves, strict=True))
     return climb(
         base,
         model,
@@ -289,7 +294,7 @@ def _judged(
         f"{name} {end.value:.4f} +- {end.stderr:.4f}"
         for name, end in (("forward", forward), ("reverse", reverse))
     )
-    origin = "all ladders from the base" if blind else "half of the ladders from rows, half from the base"
+    origin = "all ladders from the base" if blind else "half of the ladders from rows, half from rest"
     return Estimate(
         value=value,
         stderr=stderr,
