@@ -100,7 +100,7 @@ def doubts_about_ladders(found: Bridge, run: Climb) -> list[str]:
 def _doubts_about_origins(
     run: Climb, model: AbstractEnergyModel, back: Annealed, ladders: tuple[int, int]
 ) -> list[str]:
-    """Ladders that began at rows and at the base, of the same equilibrium, cannot be told apart."""
+    """Ladders that began at rows and at rest, of the same equilibrium, cannot be told apart."""
     first, count = ladders
     chains = len(run.trips) * first // count
     # All snapshots of a chain together: were they alike, the chain would not have moved, and that is to be seen.
