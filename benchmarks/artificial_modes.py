@@ -30,8 +30,8 @@ import harmonium as hm
 SAMPLERS = {
     "gibbs": None,
     "pt": hm.ParallelTempering(10, base="uniform"),
-    "cast": hm.CAST(10, gain=10, base="uniform"),
-    "cast-decaying": hm.CAST(10, base="uniform"),
+    "cast": hm.CAST(10, 100, gain=10, base="uniform"),
+    "cast-decaying": hm.CAST(10, 100, base="uniform"),
 }
 BARS = {"pt": (-200, -125), "cast": (-165, -125), "cast-decaying": (-165, -125)}
 

@@ -107,11 +107,11 @@ def methods_of(plan: Plan) -> list[tuple[Method, Length]]:
     others = [
         Method(PT, 1, ParallelTempering(10, base="uniform"), one),
         Method(LEARNED_PT, 1, ParallelTempering(20, base="uniform", schedule="learned"), one),
-        Method(CAST1, 1, CAST(1, gain=10, base="uniform"), one),
-        Method(CAST10, 1, CAST(10, gain=10, base="uniform"), one),
+        Method(CAST1, 1, CAST(1, 100, gain=10, base="uniform"), one),
+        Method(CAST10, 1, CAST(10, 100, gain=10, base="uniform"), one),
     ]
     if plan.widest_cast:
-        others.append(Method(CAST100, 1, CAST(100, gain=10, base="uniform"), one))
+        others.append(Method(CAST100, 1, CAST(100, 100, gain=10, base="uniform"), one))
     others += [Method(PRE2, 2, deep, one, pretrained=True), Method(PRE3, 3, deep, one, pretrained=True)]
     return [
         (Method(SML, 1, None, RATES), plan.figure),
