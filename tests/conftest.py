@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +23,23 @@ OWNED = "HARMONIUM_TEST_CACHE"
 if CACHE not in os.environ:
     os.environ[CACHE] = os.environ[OWNED] = tempfile.mkdtemp(prefix="harmonium-compiled-")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
+
+
+_LOOK_EVERY = 20
+_MOST_MAPPINGS = 30_000
+_tests_run = 0
+
+
+def pytest_runtest_teardown() -> None:
+    """Forget compiled programs before their memory mappings, some 25 each, reach what Linux grants a process."""
+    global _tests_run
+    _tests_run += 1
+    mappings = Path("/proc/self/maps")
+    if _tests_run % _LOOK_EVERY or "jax" not in sys.modules or not mappings.exists():
+        return
+    if mappings.read_bytes().count(b"\n") > _MOST_MAPPINGS:
+        sys.modules["jax"].clear_caches()
+        gc.collect()
 
 
 def everything_is_demanded() -> bool:

@@ -11,6 +11,7 @@ import pytest
 
 from harmonium.energy.bipartite import AbstractBipartite
 from harmonium.energy.enumeration import log_partition_of
+from harmonium.energy.machine_path import MachinePath
 from harmonium.energy.path import Path
 from harmonium.energy.rbm import RBM
 from harmonium.errors import SettingError
@@ -231,7 +232,7 @@ def zeroed(model: Any, what: str) -> Any:
     """The model, or both ends of the path, without its biases ("units") or without its weights ("couplings")."""
 
     def arrays(model: Any) -> list:
-        ends = (model.base, model.model) if isinstance(model, Path) else (model,)
+        ends = (model.base, model.model) if isinstance(model, Path | MachinePath) else (model,)
         return [leaf for end in ends for leaf in jax.tree.leaves(getattr(end, what))]
 
     return eqx.tree_at(arrays, model, replace_fn=np.zeros_like) if arrays(model) else model

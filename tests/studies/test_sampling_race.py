@@ -82,7 +82,8 @@ def test_a_trained_machine_is_known_exactly() -> None:
 
 
 def test_every_sampler_races() -> None:
-    assert {racer.name for racer in RACERS} == set(SAMPLERS)
+    """But for the one that is of stacks alone."""
+    assert {racer.name for racer in RACERS} == set(SAMPLERS) - {"deep"}
     assert RACERS[0].name == "gibbs"
     assert len({racer.label for racer in RACERS}) == len(RACERS)
     for racer in RACERS:

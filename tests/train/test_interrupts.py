@@ -120,11 +120,11 @@ def test_while_the_end_is_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     save = Checkpoints.save
     calls = Counter[int]()
 
-    def interrupted_save(checkpoints: Checkpoints, index: int, *arguments: Any) -> Path:
+    def interrupted_save(checkpoints: Checkpoints, index: int, *arguments: Any, **named: Any) -> Path:
         calls[index] += 1
         if index == UPDATES and calls[index] == 1:
             raise KeyboardInterrupt
-        return save(checkpoints, index, *arguments)
+        return save(checkpoints, index, *arguments, **named)
 
     monkeypatch.setattr(Checkpoints, "save", interrupted_save)
     with pytest.raises(KeyboardInterrupt):

@@ -66,7 +66,7 @@ def build_rule(name: str, settings: Mapping[str, Any]) -> AbstractRule:
 def takes(name: str, key: str) -> bool:
     """Whether a rule has a setting: one of its own, or of the sampler it is called by."""
     samplers = [sampler for sampler, own in SETTINGS.items() if key in own and key not in SETTINGS["gibbs"]]
-    return key not in _NOT_OF[name] and (not samplers or name in samplers)
+    return name in RULES and key not in _NOT_OF[name] and (not samplers or name in samplers)
 
 
 def describe_rule(rule: AbstractRule) -> dict[str, Any] | None:
