@@ -17,6 +17,7 @@ from harmonium.energy.enumeration import log_partition_of
 from harmonium.errors import SettingError
 from harmonium.evaluate.estimate import Estimate
 from harmonium.evaluate.halves import can_halve, log_partition_by_halves
+from harmonium.inference.clamped import are_coupled
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.enumerate import BIT_BUDGET, check_bits, chunk_of_states, log_sum_over_states
 from harmonium.numerics.precision import as_double, in_double_precision
@@ -51,12 +52,13 @@ def plan_enumeration(model: AbstractEnergyModel) -> EnumerationPlan:
         operations = _halves_operations(split.bits, len(split.summed)) if by_halves else split.operations
         return EnumerationPlan(None, split.bits, operations, split.operations, by_halves)
     sizes = [sum(model.units[layer].size for layer in side) for side in model.sides]
-    side = int(sizes[1] < sizes[0])
-    for layer in model.sides[side]:
-        if len(model.units[layer].support) != 2:
-            raise SettingError(
-                f"layer {layer} has {model.units[layer].kind} units, which cannot be enumerated in bits"
-            )
+    many = [[layer for layer in side if len(model.units[layer].support) != 2] for side in model.sides]
+    if all(many):
+        layer = many[int(sizes[1] < sizes[0])][0]
+        raise SettingError(
+            f"layer {layer} has {model.units[layer].kind} units, which cannot be enumerated in bits"
+        )
+    side = min((side for side in (0, 1) if not many[side]), key=lambda side: sizes[side])
     bits, other = sizes[side], sizes[1 - side]
     walk = 2.0**bits * other * (2 * bits + 20)
     return EnumerationPlan(
@@ -72,8 +74,8 @@ def likelihood_operations(
     model: AbstractEnergyModel, rows: int, plan: EnumerationPlan | None = None
 ) -> float:
     """Operations of an exact likelihood of so many rows; each sums over hidden units that are coupled."""
-    plan, held = plan or plan_enumeration(model), model.split(held=True)
-    return plan.operations + (rows * held.operations if held.bits else 0.0)
+    plan = plan or plan_enumeration(model)
+    return plan.operations + (rows * model.split(held=True).operations if are_coupled(model) else 0.0)
 
 
 def exact_log_partition(

@@ -8,9 +8,12 @@ from types import MappingProxyType
 from harmonium.errors import SettingError
 from harmonium.units.base import AbstractUnits
 from harmonium.units.bernoulli import Bernoulli
+from harmonium.units.pair import BernoulliPair, SpinPair
 from harmonium.units.spin import Spin
 
-UNIT_KINDS: Mapping[str, type[AbstractUnits]] = MappingProxyType({"bernoulli": Bernoulli, "spin": Spin})
+UNIT_KINDS: Mapping[str, type[AbstractUnits]] = MappingProxyType(
+    {unit.kind: unit for unit in (Bernoulli, Spin, BernoulliPair, SpinPair)}
+)
 
 
 def unit_class(kind: str) -> type[AbstractUnits]:
