@@ -81,6 +81,7 @@ class SamplerConfig(_Section):
 
     name: str = "pcd"
     steps: Count | None = None
+    final_steps: Count | None = None
     chains: Count | None = None
     centred: bool | None = None
     offset_rate: Annotated[float, Field(ge=0, le=1)] | None = None
