@@ -57,8 +57,9 @@ Law = Callable[[Table], np.ndarray]
 UNITS: dict[str, type[AbstractUnits]] = {
     "bernoulli": hm.Bernoulli,
     "spin": hm.Spin,
+    "categorical": hm.Categorical,
 }
-"""Every kind of unit, by its name."""
+"""Every kind of unit, by its name; those that are not two-valued are proved in a file of their own."""
 
 # ---------------------------------------------------------------------------------------------------------- samplers
 
@@ -145,6 +146,12 @@ SAMPLERS: dict[str, SamplerCase] = {
         _blind_sweep,
         clamp=_HELD,
         start=_held_evenly,
+    ),
+    "gibbs, a label layer": SamplerCase(
+        "labels on two layers",
+        Gibbs(),
+        Twisted(Gibbs(), weaker(0.9)),
+        _weaker_sweeps("labels on two layers", 0.9, 1),
     ),
     "gibbs, one unit after the other": SamplerCase(
         "machine", Gibbs(), Twisted(Gibbs(), weaker(0.9)), _weaker_sweeps("machine", 0.9, 1), settled=60
