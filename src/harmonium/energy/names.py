@@ -11,6 +11,7 @@ from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.boltzmann import BoltzmannMachine
 from harmonium.energy.dbm import DBM
 from harmonium.energy.dbn import DBN
+from harmonium.energy.guided_dbm import GuidedDBM
 from harmonium.energy.parameters import INITIAL_WEIGHT_SCALE
 from harmonium.energy.rbm import RBM
 from harmonium.errors import SettingError
@@ -32,9 +33,10 @@ def build_model(
     visible: str = "bernoulli",
     hidden_units: str = "bernoulli",
     weight_scale: float | None = None,
+    guide: Sequence[int] | None = None,
     seed: int = 0,
 ) -> AbstractEnergyModel:
-    """A new model of the named kind for rows of ``visible_size`` values."""
+    """A new model of the named kind for rows of ``visible_size`` values; ``guide`` is of a dbm, see `GuidedDBM`."""
     if kind not in MODELS:
         raise SettingError(f"no model is called {kind!r}; choose one of {', '.join(MODELS)}")
     article = "an rbm" if kind == "rbm" else f"a {kind}"
@@ -58,7 +60,11 @@ def build_model(
     below = unit_class(visible)(visible_size)
     if kind in _DEEP:
         layers = [unit_class(hidden_units)(count) for count in hidden]
-        return _DEEP[kind](below, layers, seed=seed, weight_scale=scale)
+        model = _DEEP[kind](below, layers, seed=seed, weight_scale=scale)
+        if guide is None or not isinstance(model, DBM):
+            return model
+        proposers = [unit_class(hidden_units)(count) for count in guide]
+        return GuidedDBM(model, proposers, seed=seed, weight_scale=scale)
     (count,) = hidden
     if kind == "bm":
         above = unit_class(hidden_units)(count) if count else 0
@@ -68,6 +74,11 @@ def build_model(
 
 def describe_model(model: AbstractEnergyModel) -> dict[str, Any] | None:
     """The name and settings that `build_model` makes a model of this shape of; None for one it does not know."""
+    if isinstance(model, GuidedDBM):
+        described, proposers = describe_model(model.machine), model.guide.units[1::2]
+        if described is None or {units.kind for units in proposers} != {described["hidden_units"]}:
+            return None
+        return described | {"guide": [units.size for units in proposers]}
     if isinstance(model, BoltzmannMachine):
         kind, layers = "bm", model.units
         if not model.couplings[0].graph.is_complete:

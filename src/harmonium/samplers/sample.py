@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from harmonium.energy.base import AbstractEnergyModel, check_finite, check_model
+from harmonium.energy.guided import unguided
 from harmonium.energy.stack import AbstractStack
 from harmonium.errors import DataError, SettingError
 from harmonium.numerics.compile import compile_function
@@ -48,7 +49,8 @@ def sample(
     Chains start from the biases alone. ``clamp`` holds visible values: an array of shape ``(visible,)`` or
     ``(n, visible)`` in which NaN marks what is free; the rest is then drawn conditionally on it.
 
-    Of a `DBN` the sweeps are those of its top level, by any ``sampler`` but one, and one pass down draws what lies
+    Of a `GuidedDBM` the rows are those of its machine; with `DeepTempering` the guide proposes, and without it is left
+    out. Of a `DBN` the sweeps are those of its top level, by any ``sampler`` but one, and one pass down draws what lies
     below; `DeepTempering` moves the RBMs of the stack side by side instead, and the rows are those of the *bottom RBM*,
     under the law that it has by itself (stacked tempering). With ``clamp`` every sweep goes through all layers of the
     network given the held values, one unit of an inner layer at a time: a chain that leaves that conditional law
@@ -79,6 +81,8 @@ def sample(
         )
     check_finite(model)
     single = as_single(model)
+    if not isinstance(sampler, DeepTempering):
+        single = unguided(single)
     values, held = _clamped(model, clamp, n)
     if held is not None and sampler is not None and sampler != Gibbs():
         raise SettingError(

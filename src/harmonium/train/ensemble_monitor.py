@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from harmonium.energy.base import AbstractEnergyModel
+from harmonium.energy.guided import unguided
 from harmonium.energy.stack import AbstractStack
 from harmonium.evaluate.ensemble import band, exact_log_partitions, unnormalised_log_probabilities
 from harmonium.evaluate.estimate import Estimate
@@ -74,6 +75,7 @@ class EnsembleMonitor:
         Where all members together cost more than one model may, only every so-many-th report of a run has them, so
         that on average none costs more, and its first and its last.
         """
+        stacked = unguided(stacked)
         members = len(jax.tree.leaves(stacked)[0])
         if isinstance(stacked, AbstractStack):
             each = [jax.tree.map(lambda leaf, place=place: leaf[place], stacked) for place in range(members)]

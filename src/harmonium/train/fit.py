@@ -17,6 +17,7 @@ from harmonium.data.load import as_dataset
 from harmonium.energy.base import AbstractEnergyModel, check_finite, check_model
 from harmonium.energy.dbm import DBM
 from harmonium.energy.ensemble import Ensemble
+from harmonium.energy.guided import unguided
 from harmonium.energy.names import describe_model
 from harmonium.energy.stack import AbstractStack
 from harmonium.errors import HarmoniumWarning, SettingError
@@ -106,7 +107,7 @@ def fit(
     """
     if rule is None or isinstance(rule, AbstractSampler):
         template = model.member(0) if isinstance(model, Ensemble) else model
-        rule = PCD(sampler=rule, inference="mean-field" if isinstance(template, DBM) else "exact")
+        rule = PCD(sampler=rule, inference="mean-field" if isinstance(unguided(template), DBM) else "exact")
     if not isinstance(rule, AbstractRule):
         what = getattr(rule, "__name__", repr(rule))
         raise SettingError(
@@ -278,6 +279,7 @@ def set_up(config: RunConfig, data: DataSet | None = None) -> tuple[Setup, RunCo
     resolved = {
         **config.to_dict(),
         "data": rebuild.describe_data(data),
+        "model": config.model.model_copy(update={"guide": config.guide}).model_dump(exclude_none=True),
         "sampler": describe_rule(rule) or config.to_dict()["sampler"],
     }
     return setup, read_settings(resolved), data

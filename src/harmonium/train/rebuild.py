@@ -83,6 +83,7 @@ def model(config: RunConfig, data: DataSet) -> AbstractEnergyModel:
         settings.hidden,
         visible=settings.visible,
         hidden_units=settings.hidden_units,
+        guide=config.guide,
         weight_scale=settings.weight_scale,
         seed=config.train.seed,
     )

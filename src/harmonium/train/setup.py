@@ -17,6 +17,7 @@ from harmonium.data.binarization import draw_binary
 from harmonium.data.support import encode
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.ensemble import Ensemble
+from harmonium.energy.guided import AbstractGuided
 from harmonium.energy.independent import field_of_marginals
 from harmonium.errors import SettingError
 from harmonium.evaluate.likelihood import visible_rows
@@ -204,7 +205,11 @@ def biases_from_data(model: AbstractEnergyModel, mean: np.ndarray, count: int) -
     units = model.units[0]
     bias = field_of_marginals(units, mean, count).astype(np.float32)
     centred = eqx.tree_at(lambda tree: tree.units[0].bias, model, bias)
-    offsets = (jnp.asarray(mean), *(jnp.asarray(other.mean(other.natural())) for other in model.units[1:]))
+    if isinstance(model, AbstractGuided):
+        # The guide too begins at the marginals: of the data, and of hidden layers at rest.
+        even = jnp.concatenate([units.bias for units in centred.units[: model.height : 2]])
+        centred = eqx.tree_at(lambda tree: tree.guide.units[0].bias, centred, even)
+    offsets = (jnp.asarray(mean), *(jnp.asarray(other.mean(other.natural())) for other in centred.units[1:]))
     return as_single(centred.from_centred(offsets))
 
 
