@@ -38,6 +38,7 @@ class AbstractGuided(AbstractLayered):
 
     machine: eqx.AbstractVar[AbstractLayered]
     guide: eqx.AbstractVar[AbstractStack]
+    apart: eqx.AbstractVar[Absent]
 
     @property
     def units(self) -> tuple[AbstractUnits, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -47,8 +48,7 @@ class AbstractGuided(AbstractLayered):
     @property
     def couplings(self) -> tuple[Dense | Absent, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The couplings of the machine, none between it and the guide, and those of the guide."""
-        apart = Absent(self.machine.units[-1].size, self.guide.units[0].size)
-        return (*self.machine.couplings, apart, *self.guide.couplings)
+        return (*self.machine.couplings, self.apart, *self.guide.couplings)
 
     @property
     def observed(self) -> tuple[int, ...]:

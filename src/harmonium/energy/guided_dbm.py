@@ -8,6 +8,7 @@ from typing import Any, SupportsIndex
 import equinox as eqx
 import numpy as np
 
+from harmonium.energy.couplings.absent import Absent
 from harmonium.energy.couplings.dense import Dense
 from harmonium.energy.dbm import DBM
 from harmonium.energy.dbn import DBN
@@ -44,6 +45,7 @@ class GuidedDBM(AbstractGuided):
 
     machine: DBM
     guide: DBN
+    apart: Absent
 
     def __init__(
         self,
@@ -67,6 +69,7 @@ class GuidedDBM(AbstractGuided):
         fresh = type(even)(bias=np.zeros(even.size, np.float32))
         self.machine = machine
         self.guide = DBN(fresh, guide, seed=seed_number(seed) ^ _GUIDE_SEED, weight_scale=weight_scale)
+        self.apart = Absent(machine.units[-1].size, even.size)
 
     @classmethod
     def from_arrays(cls, machine: Mapping[str, Any], guide: Mapping[str, Any]) -> GuidedDBM:

@@ -37,4 +37,3 @@ def drawn_proposals(
             on = uniform(words) * (high - low) < means[index] - low
             layers[index] = jnp.where(on, high, low).astype(means[index].dtype)
     return jax.lax.stop_gradient(model.proposal(layers))
-
