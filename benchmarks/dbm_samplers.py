@@ -2,9 +2,9 @@
 
     python benchmarks/dbm_samplers.py --data digits --hidden 32,16 --updates 2000 --seeds 3
 
-Persistent chains, 100 of them, moved by one step of the sampler at every update; mean-field inference; rows in batches of
-100, rates falling linearly from 0.1. The held-out rows are scored by the exact sum over the hidden layers of one parity minus
-log Z, exact where that is affordable and else by a bracket, whose interval is given. Unit updates say what an update costs.
+Persistent chains, 100 of them, moved by one step of the sampler at every update; mean-field inference; rows in batches
+of 100, rates falling linearly from 0.1. Held-out rows are scored by the exact sum over the smaller of the hidden layers of
+even and of odd number, minus a bracketed log Z, whose interval is printed. Unit updates say what an update costs.
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ MODELS: dict[str, ModelCase] = {
 
 _FOR_SAMPLERS: dict[str, Callable[[], Any]] = {
     "guided, three layers": lambda: wave_guided(2, 1, 1, gain=2.0),
-    "four layers of more": lambda: wave_layers(*(("bernoulli", size) for size in (3, 2, 2, 1))),
+    "four strong layers": lambda: wave_guided(3, 2, 2, 1, gain=3.0).machine,
 }
 """Machines that samplers are proved on beside those; of a class that has its row there."""
 

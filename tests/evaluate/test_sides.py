@@ -4,8 +4,8 @@ import pytest
 
 import harmonium as hm
 from harmonium.errors import SettingError
-from harmonium.evaluate.annealing import walked_side
 from harmonium.evaluate.ais import forward_log_partition
+from harmonium.evaluate.annealing import walked_side
 from tests.contracts.machines import wave_layers, wave_machine
 
 WIDE_BELOW = wave_layers(*(("bernoulli", size) for size in (4, 2, 2)))

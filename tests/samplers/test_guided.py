@@ -143,10 +143,10 @@ def test_samples_are_those_of_the_machine() -> None:
 
 
 def test_completions_of_a_deep_machine_follow_its_exact_conditional() -> None:
-    dbm, table = model_of("four layers of more"), table_of("four layers of more")
+    dbm, table = model_of("four strong layers"), table_of("four strong layers")
     states, law = table.marginal(0, table.law())
-    drawn = hm.sample(dbm, 20_000, steps=40, seed=6, clamp=[1, np.nan, np.nan])
-    conditional = np.where(states[:, 0] == 1, law, 0.0) / law[states[:, 0] == 1].sum()
+    drawn = hm.sample(dbm, 20_000, steps=40, seed=6, clamp=[0, np.nan, np.nan])
+    conditional = np.where(states[:, 0] == 0, law, 0.0) / law[states[:, 0] == 0].sum()
     counts = np.array([(drawn == state).all(axis=1).sum() for state in states])
     assert agreement(counts, conditional) > FALSE_ALARM
     # Were the held unit not seen by the layers above, the rest would have its unconditional law.
@@ -157,7 +157,7 @@ def test_completions_of_a_deep_machine_follow_its_exact_conditional() -> None:
     ladders = hm.ParallelTempering(3), hm.CAST(1, 3), hm.TemperedTransitions(3)
     for sampler in ladders:
         with pytest.raises(SettingError, match="clamp works with the default sampler only, got"):
-            hm.sample(dbm, 2, clamp=[1, np.nan, np.nan], sampler=sampler)
+            hm.sample(dbm, 2, clamp=[0, np.nan, np.nan], sampler=sampler)
 
 
 def test_what_has_no_guide_is_refused() -> None:
@@ -166,14 +166,13 @@ def test_what_has_no_guide_is_refused() -> None:
     for arguments, message in (
         ((hm.DBN(4, [3, 2]), [2]), "a guide is of a machine such as hm.DBM"),
         ((dbm, []), r"guide takes a list of hidden layers, bottom first, got \[\]"),
-        ((dbm, 3), "pass e.g. "),
         ((mixed, [2]), "all even layers of a machine as one layer of one kind, got bernoulli and spin units"),
     ):
         with pytest.raises(SettingError, match=message):
             hm.GuidedDBM(*arguments)  # pyright: ignore[reportArgumentType]
     with pytest.raises(SettingError, match=r"a guided machine such as hm.GuidedDBM\(dbm, \[16\]\), got DBM"):
         train(model=dbm, updates=1)
-    with pytest.raises(SettingError, match="pass the machine alone, guided.machine"):
+    with pytest.raises(SettingError, match=r"pass the machine alone, guided\.machine"):
         train(hm.ExactGradient(), updates=1)
     other = hm.GuidedDBM(hm.DBM(5, [3, 2]), [2]).guide.parameters()
     with pytest.raises(

@@ -116,3 +116,14 @@ def joined_kernel(machine: AbstractLayered) -> Float[Array, "even odd"]:
 def unguided(model: AbstractEnergyModel) -> AbstractEnergyModel:
     """The machine that a model is about: that of a guided one without its guide, any other as it is."""
     return model.machine if isinstance(model, AbstractGuided) else model
+
+
+def check_undirected(model: object, what: str) -> None:
+    """Raise `SettingError` for a stack, whose two laws ``what`` would mix up, and for a guided machine."""
+    if isinstance(model, AbstractGuided):
+        raise SettingError(f"{what} is of a machine without its guide; pass guided.machine")
+    if isinstance(model, AbstractStack):
+        raise SettingError(
+            f"{what} takes an undirected machine, got {type(model).__name__}, which is read from the top as a "
+            "directed density; use hm.log_likelihood on it, or pass one of its RBMs, such as dbn.levels[0]"
+        )

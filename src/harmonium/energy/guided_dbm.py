@@ -13,6 +13,7 @@ from harmonium.energy.couplings.dense import Dense
 from harmonium.energy.dbm import DBM
 from harmonium.energy.dbn import DBN
 from harmonium.energy.guided import AbstractGuided, joined_kernel, joined_units
+from harmonium.energy.layered import AbstractLayered
 from harmonium.energy.parameters import INITIAL_WEIGHT_SCALE
 from harmonium.energy.rbm import RBM
 from harmonium.errors import SettingError
@@ -49,7 +50,7 @@ class GuidedDBM(AbstractGuided):
 
     def __init__(
         self,
-        machine: DBM,
+        machine: AbstractLayered,
         guide: Sequence[SupportsIndex | AbstractUnits],
         *,
         seed: SupportsIndex = 0,

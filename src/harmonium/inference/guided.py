@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Float, Array
+from jaxtyping import Array, Float
 
 from harmonium.energy.guided import AbstractGuided
 from harmonium.inference.base import AbstractInference
@@ -36,4 +36,4 @@ def drawn_proposals(
             words, _ = noise.stream(_DRAW_STREAM).at(index).pair(means[index].shape)
             on = uniform(words) * (high - low) < means[index] - low
             layers[index] = jnp.where(on, high, low).astype(means[index].dtype)
-    return jax.lax.stop_gradient(model.proposal(layers))
+    return jax.lax.stop_gradient(model.proposal(tuple(layers)))
