@@ -13,6 +13,7 @@ _PUBLIC = {
     "RBM": "harmonium.energy.rbm",
     "DBM": "harmonium.energy.dbm",
     "DBN": "harmonium.energy.dbn",
+    "GuidedDBM": "harmonium.energy.guided_dbm",
     "BoltzmannMachine": "harmonium.energy.boltzmann",
     "Ensemble": "harmonium.energy.ensemble",
     "Bernoulli": "harmonium.units.bernoulli",
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from harmonium.energy.dbm import DBM as DBM
     from harmonium.energy.dbn import DBN as DBN
     from harmonium.energy.ensemble import Ensemble as Ensemble
+    from harmonium.energy.guided_dbm import GuidedDBM as GuidedDBM
     from harmonium.energy.rbm import RBM as RBM
     from harmonium.errors import HarmoniumError as HarmoniumError
     from harmonium.errors import HarmoniumWarning as HarmoniumWarning

@@ -47,7 +47,8 @@ def test_a_machine_is_trained_and_judged_as_what_it_is(harmonium: Command) -> No
     [
         ("--hidden 3,0", "a dbm has hidden units"),
         ("--set train.greedy=true", "train.greedy is of models of several levels"),
-        ("--sampler deep", "hm.DBN"),
+        ("--model dbn --set guide=2", "guide=[2] is of a dbm, whose even layers it proposes"),
+        ("--sampler deep --set guide=0", "a guide has hidden units"),
     ],
 )
 def test_what_cannot_be_trained_is_refused(harmonium: Command, extra: str, message: str) -> None:
@@ -62,3 +63,21 @@ def test_members_are_trained_together(harmonium: Command) -> None:
     ensemble = hm.load_run("run").model
     assert isinstance(ensemble, hm.Ensemble)
     assert isinstance(ensemble.member(1), hm.DBM)
+
+
+def test_deep_tempering_gives_it_a_guide(harmonium: Command) -> None:
+    """Trained, gone on with, scored as the machine alone, sampled with the guide and without, and looked at."""
+    assert harmonium(f"{LINE} --sampler deep --set hot=1 --out run").status == 0
+    run = hm.load_run("run")
+    assert isinstance(run.model, hm.GuidedDBM)
+    assert [units.size for units in run.model.guide.units] == [6, 2]  # v and h_2; as wide as the top layer
+    assert run.history[-1]["swap_acceptance"] > 0
+    found = harmonium("evaluate run --json").json["log_likelihood"]
+    assert (found["kind"], found["value"]) == (
+        "exact",
+        hm.log_likelihood(run.model.machine, hm.load_data("bars-and-stripes:side=2").train).value,
+    )
+    assert "GuidedDBM of 4 bernoulli - 3 bernoulli - 2 bernoulli units" in harmonium("inspect run").out
+    assert len(harmonium("sample run -n 3 --steps 5 --sampler deep").out.splitlines()) == 3
+    assert harmonium("resume run --updates 100").status == 0
+    assert hm.load_run("run").history[-1]["index"] == 300

@@ -142,6 +142,9 @@ SAMPLERS: dict[str, SamplerCase] = {
         _weaker_sweeps("rbm of spins", 0.95, 6),
         steps=2,
     ),
+    "gibbs, four layers": SamplerCase(
+        "four layers", Gibbs(), Twisted(Gibbs(), weaker(0.9)), _weaker_sweeps("four layers", 0.9, 1)
+    ),
     "gibbs, clamped": SamplerCase(
         "three layers",
         Gibbs(clamp=_HELD),

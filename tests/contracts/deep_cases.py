@@ -167,6 +167,40 @@ def place_of(layer: np.ndarray, codes: np.ndarray) -> np.ndarray:
     return np.argmax((layer[:, None] == codes[None]).all(axis=-1), axis=1)
 
 
+GUIDED_ROWS = ("guided, three layers", "guided, four layers")
+"""Machines whose even layers are exchanged."""
+
+
+class WronglyProposed(AbstractSampler):
+    """`WronglyExchanged` on the even layers of a guided machine."""
+
+    twin: WronglyExchanged
+
+    def init(self, words: Any, model: Any, particles: Any) -> DeepTemperingState:
+        return self.twin.init(words, model, particles)
+
+    def unit_updates(self, model: Any, state: Any) -> int:
+        return self.twin.unit_updates(model, state)
+
+    def step(self, noise: Any, model: Any, state: DeepTemperingState) -> Any:
+        rearranged = eqx.tree_at(lambda tree: tree.particles, state, model.to_stack(state.particles))
+        after, info = self.twin.step(noise, model.as_stack(), rearranged)
+        return eqx.tree_at(lambda tree: tree.particles, after, model.from_stack(after.particles)), info
+
+
+def law_of_wrong_proposals(
+    name: str, table: Table, sampler: hm.DeepTempering, ratio: Ratio, hot: Any = None
+) -> np.ndarray:
+    """Law of all layers of a guided machine after a step of the twin: that of its stack, in the table's order."""
+    model = model_of(name)
+    with jax.enable_x64(True):
+        stack = jax.tree.map(np.asarray, model.as_stack())
+        rows = [np.asarray(layer) for layer in model.to_stack(tuple(map(jnp.asarray, table.layers)))]
+    rearranged = Table.of(stack)
+    np.testing.assert_allclose(rearranged.energy[rearranged.codes(rows)], table.energy, atol=1e-12)
+    return law_of_wrong_exchange(stack, rearranged, sampler, ratio, hot)[rearranged.codes(rows)]
+
+
 DEEP: dict[str, tuple[Any, ...]] = {
     "two levels": ("square stack", hm.DeepTempering(), printed),
     "two levels, swaps after three sweeps": (
@@ -184,6 +218,12 @@ DEEP: dict[str, tuple[Any, ...]] = {
     ),
     "hot replicas": ("square stack", hm.DeepTempering(hot=2), right, stale),
     "hot replicas by beta F": ("square stack", hm.DeepTempering(hot=2), right, scaled),
+    "even layers of three": ("guided, three layers", hm.DeepTempering(), opposite),
+    "even layers of four, swaps after two sweeps": (
+        "guided, four layers",
+        hm.DeepTempering(steps=2, order="sample-first"),
+        opposite,
+    ),
     "hot replicas under three levels": ("stack of three", hm.DeepTempering(hot=1), opposite, None, 2),
 }
 """Stack, sampler, what its twin does wrongly in swaps and with hot replicas, and steps."""
@@ -193,11 +233,20 @@ def of_deep(
     name: str, sampler: hm.DeepTempering, ratio: Ratio, hot: Any = None, steps: int = 1
 ) -> dict[str, Any]:
     """A row of `SAMPLERS`."""
+    twin: AbstractSampler = WronglyExchanged(sampler, ratio, hot)
+    if name in GUIDED_ROWS:
+        twin = WronglyProposed(twin)
+
+    def mistaken(table: Table) -> np.ndarray:
+        if name in GUIDED_ROWS:
+            return law_of_wrong_proposals(name, table, sampler, ratio, hot)
+        return law_of_wrong_exchange(model_of(name), table, sampler, ratio, hot, steps)
+
     return {
         "model": name,
         "sampler": sampler,
-        "twin": WronglyExchanged(sampler, ratio, hot),
-        "mistaken": lambda table: law_of_wrong_exchange(model_of(name), table, sampler, ratio, hot, steps),
+        "twin": twin,
+        "mistaken": mistaken,
         "steps": steps,
         "chains": 80_000,
         "extended": at_their_laws if sampler.hot else None,

@@ -141,6 +141,7 @@ TEMPERED: dict[str, tuple[Any, ...]] = {
     "swaps of the wrong sign": ("strong rbm", ParallelTempering(schedule=[0, 0.3, 1]), opposite),
     "swaps by beta F": ("rbm of spins", ParallelTempering(3, base="uniform"), marginal),
     "stale swaps": ("three layers", ParallelTempering(3, swaps="random"), joint, True),
+    "four layers": ("four layers", ParallelTempering(schedule=[0, 0.5, 1]), opposite),
     "swaps by beta F from the data": ("strong rbm", ParallelTempering(2), marginal),
     "a general machine": ("machine", ParallelTempering(schedule=[0, 0.5, 1], base="uniform"), opposite),
     "a general machine from the data": ("machine", ParallelTempering(schedule=[0, 0.5, 1]), opposite),

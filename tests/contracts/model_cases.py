@@ -13,7 +13,9 @@ import numpy as np
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.couplings.graph import grid
+from harmonium.energy.dbm import DBM
 from harmonium.energy.dbn import DBN
+from harmonium.energy.guided_dbm import GuidedDBM
 from harmonium.energy.independent import Independent
 from harmonium.energy.machine_path import MachinePath
 from harmonium.energy.path import Path
@@ -64,11 +66,17 @@ _SPARSE = np.array([[0, 1], [0, 4], [1, 2], [1, 5], [2, 3], [2, 4], [3, 5]])
 
 def _stack_energy(parameters: dict[str, Any], layers: tuple[np.ndarray, ...]) -> np.ndarray:
     total = np.zeros(len(layers[0]))
-    uppers = [*parameters["recognition_biases"], parameters["biases"][-1]]
+    uppers = [*parameters.get("recognition_biases", ()), parameters["biases"][-1]]
     for level, (matrix, upper) in enumerate(zip(parameters["weights"], uppers, strict=True)):
         v, h = layers[2 * level], layers[2 * level + 1]
         total -= v @ parameters["biases"][level] + h @ upper + np.einsum("si,ij,sj->s", v, matrix, h)
     return total
+
+
+def _guided_energy(parameters: dict[str, Any], layers: tuple[np.ndarray, ...]) -> np.ndarray:
+    height = len(parameters["machine"]["biases"])
+    machine = _layers_energy(parameters["machine"], layers[:height])
+    return machine + _stack_energy(parameters["guide"], layers[height:])
 
 
 def _independent_energy(parameters: dict[str, Any], layers: tuple[np.ndarray, ...]) -> np.ndarray:
@@ -98,6 +106,14 @@ def wave_stack(*sizes: int, gain: float = 1.0) -> DBN:
         [wave_vector(size, float(place)) for place, size in enumerate(sizes)],
         [wave_vector(size, 3.0 + place) for place, size in enumerate(sizes[1:-1])],
     )
+
+
+def wave_guided(*sizes: int, guide: tuple[int, ...] = (1,), gain: float = 1.0) -> GuidedDBM:
+    """A deep machine of float64 waves, its weights times ``gain``, with a guide of waves of its own."""
+    arguments = wave_layers(*(("bernoulli", size) for size in sizes)).parameters()
+    arguments["weights"] = [gain * matrix for matrix in arguments["weights"]]
+    stack = wave_stack(sum(sizes[::2]), *guide, gain=gain)
+    return GuidedDBM.from_arrays(DBM.from_arrays(**arguments).parameters(), stack.parameters())
 
 
 def _path_to_an_rbm() -> Path:
@@ -140,6 +156,7 @@ MODELS: dict[str, ModelCase] = {
     "stack of three": ModelCase(lambda: wave_stack(2, 2, 1, 2), _stack_energy),
     "square stack": ModelCase(lambda: wave_stack(2, 2, 2, gain=3.0), _stack_energy),
     "stack on four": ModelCase(lambda: wave_stack(4, 2, 1, gain=2.0), _stack_energy),
+    "guided, four layers": ModelCase(lambda: wave_guided(2, 1, 1, 1, gain=2.0), _guided_energy),
     "machine, fully visible": ModelCase(lambda: wave_machine(5), _pairs_energy),
     "machine": ModelCase(lambda: wave_machine(3, 3, gain=0.7), _pairs_energy),
     "machine on a sparse graph": ModelCase(lambda: wave_machine(4, 2, pairs=_SPARSE), _pairs_energy),
@@ -157,6 +174,11 @@ MODELS: dict[str, ModelCase] = {
 }
 """Machines by name; every proof of models and exact evaluators runs on each."""
 
+_FOR_SAMPLERS: dict[str, Callable[[], Any]] = {
+    "guided, three layers": lambda: wave_guided(2, 1, 1, gain=2.0),
+    "four strong layers": lambda: wave_guided(3, 2, 2, 1, gain=3.0).machine,
+}
+"""Machines that samplers are proved on beside those; of a class that has its row there."""
 
 LABELLED: dict[str, ModelCase] = {
     "classification rbm": ModelCase(
@@ -173,8 +195,13 @@ LABELLED: dict[str, ModelCase] = {
 STACKS = tuple(name for name in MODELS if "stack" in name)
 """Machines that are trained level by level, and whose density is not that of their energy."""
 
+GUIDED = tuple(name for name in MODELS if name.startswith("guided"))
+"""Machines with a guide, whose density is that of the machine alone."""
+
 TRAINABLE = tuple(
-    name for name in MODELS if name != "independent" and not name.startswith("path ") and name not in STACKS
+    name
+    for name in MODELS
+    if name != "independent" and not name.startswith("path ") and name not in (*STACKS, *GUIDED)
 )
 """Machines whose own arrays are what a rule trains as a whole: not the fixed ends of a path."""
 
@@ -187,7 +214,7 @@ def case_of(name: str) -> ModelCase:
 @cache
 def model_of(name: str) -> Any:
     """The machine of a row, its arrays in float64."""
-    return case_of(name).build()
+    return _FOR_SAMPLERS[name]() if name in _FOR_SAMPLERS else case_of(name).build()
 
 
 @cache

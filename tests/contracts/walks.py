@@ -261,6 +261,10 @@ WALKING: dict[str, dict[str, Any]] = {
         "machine", CAST(1, schedule=[0, 0.5, 1], base="uniform"), difference=opposite
     ),
     "cast, three layers": _walk("three layers", CAST(3, 3), difference=opposite),
+    "cast, four layers": _walk("four layers", CAST(1, schedule=[0, 0.4, 1]), difference=opposite),
+    "tempered transitions, four layers": _way(
+        "four layers", TemperedTransitions(schedule=[0.3, 1], base="uniform"), omitted=True
+    ),
     "tempered transitions, one order on both ways": _way(
         "strong rbm", TemperedTransitions(schedule=_APART), chains=80_000, backwards=False
     ),

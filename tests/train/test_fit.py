@@ -167,7 +167,7 @@ def test_the_model_that_was_given_is_not_changed() -> None:
 def test_first_biases_are_finite_for_any_number_of_rows(kind: str) -> None:
     """The odds of a constant column are those of its rows and one more against one, also beyond float32."""
     units = unit_class(kind)
-    low, high = units.support
+    low, high = units(1).support
     for count in (3, 10**5, 2**26):
         model = hm.RBM(units(3), 2, weights=np.zeros((3, 2), np.float32))
         mean = np.array([low, high, (low + high) / 2], np.float32)

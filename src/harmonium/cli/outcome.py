@@ -13,6 +13,7 @@ from harmonium.data.base import DataSet
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.dbm import DBM
 from harmonium.energy.ensemble import Ensemble
+from harmonium.energy.guided import unguided
 from harmonium.energy.stack import AbstractStack
 from harmonium.evaluate.ais import AIS
 from harmonium.evaluate.bracket import Bracket
@@ -194,6 +195,7 @@ def _score(
         return median_estimate(model, [(one, one) for one, _, _ in scores])[0], *scores[0][1:]
     from harmonium.evaluate.likelihood import visible_rows
 
+    model = unguided(model)
     rows = visible_rows(model, data, split)
     notes = remarks(data, split)
     if isinstance(model, AbstractStack):

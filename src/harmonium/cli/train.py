@@ -65,7 +65,8 @@ def train(
             metavar="pcd|cd|pt|cast|transitions|deep|exact",
             help="Negative phase: persistent chains (default), chains that restart from the data, parallel tempering "
             "(--set rungs=20, swaps=, schedule=, base=), CAST (ratio=, rungs=, gain=, schedule=, base=), tempered "
-            "transitions (rungs=, schedule=, base=), deep tempering of a dbn (hot=4, order=), or the exact sum.",
+            "transitions (rungs=, schedule=, base=), deep tempering of a dbn or dbm (hot=4, order=, guide=16), or the "
+            "exact sum.",
             rich_help_panel=_SAMPLER,
         ),
     ] = None,

@@ -11,6 +11,7 @@ from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.boltzmann import BoltzmannMachine
 from harmonium.energy.dbm import DBM
 from harmonium.energy.dbn import DBN
+from harmonium.energy.guided_dbm import GuidedDBM
 from harmonium.energy.labels import label_units
 from harmonium.energy.parameters import INITIAL_WEIGHT_SCALE
 from harmonium.energy.rbm import RBM
@@ -34,9 +35,10 @@ def build_model(
     hidden_units: str = "bernoulli",
     weight_scale: float | None = None,
     labels: int | None = None,
+    guide: Sequence[int] | None = None,
     seed: int = 0,
 ) -> AbstractEnergyModel:
-    """A new model of the named kind for rows of ``visible_size`` values."""
+    """A new model of the named kind for rows of ``visible_size`` values; ``guide`` is of a dbm, see `GuidedDBM`."""
     if kind not in MODELS:
         raise SettingError(f"no model is called {kind!r}; choose one of {', '.join(MODELS)}")
     article = "an rbm" if kind == "rbm" else f"a {kind}"
@@ -65,9 +67,18 @@ def build_model(
     below = unit_class(visible)(visible_size)
     if kind in _DEEP:
         layers = [unit_class(hidden_units)(count) for count in hidden]
+        if labels is not None and guide is not None:
+            raise SettingError(
+                f"deep tempering guides machines without a label layer, got labels={labels}; leave labels out, or "
+                "use another sampler (--sampler pt)"
+            )
         if labels is not None:
             return DBM(below, layers, labels=labels, seed=seed, weight_scale=scale)
-        return _DEEP[kind](below, layers, seed=seed, weight_scale=scale)
+        model = _DEEP[kind](below, layers, seed=seed, weight_scale=scale)
+        if guide is None or not isinstance(model, DBM):
+            return model
+        proposers = [unit_class(hidden_units)(count) for count in guide]
+        return GuidedDBM(model, proposers, seed=seed, weight_scale=scale)
     (count,) = hidden
     if kind == "bm":
         above = unit_class(hidden_units)(count) if count else 0
@@ -77,6 +88,11 @@ def build_model(
 
 def describe_model(model: AbstractEnergyModel) -> dict[str, Any] | None:
     """The name and settings that `build_model` makes a model of this shape of; None for one it does not know."""
+    if isinstance(model, GuidedDBM):
+        described, proposers = describe_model(model.machine), model.guide.units[1::2]
+        if described is None or {units.kind for units in proposers} != {described["hidden_units"]}:
+            return None
+        return described | {"guide": [units.size for units in proposers]}
     if isinstance(model, BoltzmannMachine):
         kind, layers = "bm", model.units
         if not model.couplings[0].graph.is_complete:

@@ -11,7 +11,6 @@ from harmonium.energy.couplings.absent import Absent
 from harmonium.energy.couplings.dense import Dense
 from harmonium.energy.layered import AbstractLayered
 from harmonium.energy.rbm import RBM
-from harmonium.errors import SettingError
 from harmonium.units.base import AbstractUnits
 
 
@@ -74,12 +73,3 @@ class AbstractStack(AbstractLayered):
             field = rbm.field(1, (layers[-1], jnp.zeros((*visible.shape[:-1], 0))))
             layers.append(rbm.units[1].mean(field))
         return tuple(layers)
-
-
-def check_undirected(model: object, what: str) -> None:
-    """Raise `SettingError` for a stack, whose two laws ``what`` would mix up."""
-    if isinstance(model, AbstractStack):
-        raise SettingError(
-            f"{what} takes an undirected machine, got {type(model).__name__}, which is read from the top as a "
-            "directed density; use hm.log_likelihood on it, or pass one of its RBMs, such as dbn.levels[0]"
-        )

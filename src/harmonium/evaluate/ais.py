@@ -16,6 +16,7 @@ from harmonium.errors import BudgetError, SettingError
 from harmonium.evaluate.annealing import (
     Annealed,
     anneal,
+    check_side,
     effective_chains,
     log_mean_weight,
     sweep_operations,
@@ -60,6 +61,8 @@ class AIS:
       a pilot run of the model), "model" (the model without its couplings), or "uniform"; all are smoothed and frozen.
     - ``schedule``: "linear", or "pilot" (steps of equal conditional effective sample size, frozen before the chains
       that are weighed are drawn).
+    - ``side``: the layers whose states a walk holds, the others summed out: "even" (with the visible one) or "odd";
+      None is the smaller.
 
     Temperatures and a budget at once are refused, and with `BudgetError` a budget for fewer than 10 temperatures.
     Raises `SettingError` for fewer than two chains or less than one temperature, and for unknown names.
@@ -72,6 +75,7 @@ class AIS:
     temperatures: int | None = None
     base: str = "data"
     schedule: str = "linear"
+    side: str | None = None
 
     def __post_init__(self) -> None:
         for name, least, most in (("chains", 2, _MOST_CHAINS), ("temperatures", 1, _MOST_TEMPERATURES)):
@@ -85,6 +89,8 @@ class AIS:
                 raise SettingError(
                     f"no {name} of AIS is called {getattr(self, name)!r}; choose one of {', '.join(known)}"
                 )
+
+        check_side(self.side, "AIS")
 
     def resolve(self, model: AbstractEnergyModel, operations: float | None = None) -> AIS:
         """These settings with a number of temperatures: their own, else what ``operations`` allow, else 1000."""
@@ -221,7 +227,7 @@ def prepare(model: AbstractEnergyModel, rows: np.ndarray | None, settings: AIS, 
     words = [_words(key, purpose) for purpose in range(3)]
     base = base_of(model, settings.base, rows, settings.chains, pilot, words[0])
     path = as_single(path_between(base, model))
-    side = walked_side(model)
+    side = walked_side(model, settings.side)
     if settings.schedule == "pilot":
         start = independent_draws(base, settings.chains, words[1])
         betas = pilot_schedule(path, side, temperatures, start, words[2], pilot)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,7 @@ from harmonium.energy.machine_path import AnyPath, MachinePath
 from harmonium.errors import SettingError
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.logspace import two_sum
+from harmonium.numerics.named import is_name
 from harmonium.numerics.random import Noise
 from harmonium.typing import Configuration, Layers, Words
 
@@ -36,13 +37,33 @@ class Annealed(NamedTuple):
     spread: Float[np.ndarray, " steps"]
 
 
-def walked_side(model: AbstractEnergyModel) -> int | None:
+SIDES = ("even", "odd")
+"""The sides of a machine by name: the layers of even number, with the visible one, and those of odd number."""
+
+
+def check_side(side: Any, what: str) -> None:
+    """Raise `SettingError` unless this is one of `SIDES` or None."""
+    if side is not None and not is_name(side, SIDES):
+        raise SettingError(
+            f"no side of {what} is called {side!r}; choose one of {', '.join(SIDES)}, or None for the smaller"
+        )
+
+
+def walked_side(model: AbstractEnergyModel, side: str | None = None) -> int | None:
     """The side whose states a chain holds: the smaller one, so that the larger is summed out (a tie: the visible).
 
-    None for a machine without sides, of which chains hold all units.
+    ``side`` names another, one of `SIDES`. None for a machine without sides, of which chains hold all units; raises
+    `SettingError` where a side of it is named.
     """
     if not isinstance(model, AbstractBipartite):
+        if side is not None:
+            raise SettingError(
+                f"side={side!r} is of machines in layers, such as hm.DBM(64, [32, 16]), got {type(model).__name__}; "
+                "leave it out"
+            )
         return None
+    if side is not None:
+        return SIDES.index(side)
     sizes = [sum(model.units[index].size for index in side) for side in model.sides]
     return int(sizes[1] < sizes[0])
 

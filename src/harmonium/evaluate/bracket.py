@@ -16,6 +16,7 @@ from harmonium.errors import BudgetError, SettingError
 from harmonium.evaluate.annealing import (
     Annealed,
     anneal,
+    check_side,
     effective_chains,
     log_mean_weight,
     sweep_operations,
@@ -71,6 +72,7 @@ class Bracket:
       ``sweeps``.
     - ``base``: the independent model at the far end: "data" (the marginals of the rows given as ``data``, or of a pilot
       run of the model), "model" (the model without its couplings), or "uniform", as of `harmonium.evaluate.ais.AIS`.
+    - ``side``: the layers whose states are weighed, the others summed out, as there.
 
     Sweeps and a budget at once are refused, and with `BudgetError` a budget for fewer than 20 sweeps. Raises
     `SettingError` for numbers out of range.
@@ -85,6 +87,7 @@ class Bracket:
     sweeps: int | None = None
     burn_in: int | None = None
     base: str = "data"
+    side: str | None = None
 
     def __post_init__(self) -> None:
         for name, least, most in (
@@ -103,6 +106,8 @@ class Bracket:
             raise SettingError(
                 f"no base of a bracket is called {self.base!r}; choose one of {', '.join(BASES)}"
             )
+
+        check_side(self.side, "a bracket")
 
     def resolve(self, model: AbstractEnergyModel, operations: float | None = None) -> Bracket:
         """These settings with every number set: its own, else what ``operations`` allow, else the usual one."""
@@ -191,7 +196,7 @@ def bracketed_log_partition(
     settings = (settings or Bracket()).resolve(model)
     single = as_single(model)
     base = _base(single, data, settings, seed)
-    side = walked_side(single)
+    side = walked_side(single, settings.side)
     run = _climbed(base, single, side, data, settings, seed)
     found = bridge(*run.by_ladder(settings.ladders))
     path, betas = path_between(base, single), _stops(run.betas, settings.sweeps or 1)

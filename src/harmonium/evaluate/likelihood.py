@@ -19,6 +19,7 @@ from harmonium.data.support import encode
 from harmonium.energy.base import AbstractEnergyModel, check_model
 from harmonium.energy.dbm import DBM
 from harmonium.energy.ensemble import Ensemble
+from harmonium.energy.guided import unguided
 from harmonium.energy.labels import label_units
 from harmonium.energy.stack import AbstractStack
 from harmonium.errors import SettingError
@@ -133,6 +134,7 @@ def both_estimates(
         )
     check_model(model)
     check_method(method)
+    model = unguided(model)
     data = as_data(data)
     visible = observed_rows(model, data, split)
     partition = log_partition(
@@ -186,6 +188,7 @@ def log_partition(
         return median_estimate(model, [(one, one) for one in found])[0]
     check_model(model)
     check_method(method)
+    model = unguided(model)
     seed = seed_number(seed)
     bits = whole_number(bit_budget, "bit_budget must be a whole number of at least 0", least=0)
     normalised = normalised_part(model)
@@ -276,7 +279,7 @@ def work_ahead(
     model: AbstractEnergyModel | Ensemble, method: Method, bits: int, operations: float | None
 ) -> AIS | Bracket | None:
     """The settings of what `log_likelihood` will draw, of a single member of an ensemble; None for the exact sum."""
-    one = model.member(0) if isinstance(model, Ensemble) else model
+    one = unguided(model.member(0) if isinstance(model, Ensemble) else model)
     bits = whole_number(bits, "bit_budget must be a whole number of at least 0", least=0)
     return _chosen_method(
         normalised_part(one), _of_partition(one, method), bits, _checked_operations(operations)

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from harmonium.energy.base import AbstractEnergyModel, check_model, check_two_valued
 from harmonium.energy.enumeration import log_partition_of, walk_of
-from harmonium.energy.stack import check_undirected
+from harmonium.energy.guided import check_undirected
 from harmonium.evaluate.exact import (
     exact_log_partition,
     plan_enumeration,

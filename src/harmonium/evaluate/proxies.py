@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.bipartite import AbstractBipartite, as_bipartite
-from harmonium.energy.stack import check_undirected
+from harmonium.energy.guided import check_undirected
 from harmonium.evaluate.estimate import Estimate, Kind
 from harmonium.evaluate.likelihood import mean_over_rows, visible_rows
 from harmonium.inference.mean_field import MeanField, bound_at

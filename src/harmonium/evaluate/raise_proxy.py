@@ -11,8 +11,8 @@ from jaxtyping import Array
 
 from harmonium.energy.base import check_model
 from harmonium.energy.bipartite import AbstractBipartite
+from harmonium.energy.guided import check_undirected
 from harmonium.energy.layered import AbstractLayered
-from harmonium.energy.stack import check_undirected
 from harmonium.errors import SettingError
 from harmonium.evaluate.ais import AIS, Prepared, prepare
 from harmonium.evaluate.annealing import anneal, sweep_operations

@@ -6,18 +6,22 @@ import jax
 import jax.numpy as jnp
 
 from harmonium.energy.base import AbstractEnergyModel
+from harmonium.energy.guided import AbstractGuided, unguided
 from harmonium.energy.stack import AbstractStack
 from harmonium.inference.base import AbstractInference, Posterior
 from harmonium.inference.clamped import ClampedGibbs, clamped_chains
+from harmonium.inference.exact import Exact
+from harmonium.inference.guided import drawn_proposals
 from harmonium.numerics.random import Noise
 from harmonium.typing import Batch, Configuration
 
 _DRAWS_OF_A_LEVEL = 1 << 16
+_GUIDE_STREAM = 111
 
 
 def check_positive_phase(inference: AbstractInference, model: AbstractEnergyModel) -> None:
     """Raise an error that names the cure where an inference cannot serve the model, or a level of the stack."""
-    for part in model.levels if isinstance(model, AbstractStack) else (model,):
+    for part in model.levels if isinstance(model, AbstractStack) else (unguided(model),):
         inference.check(part)
 
 
@@ -32,7 +36,15 @@ def positive_phase(
     with inference by sampling ("gibbs") their draws. What is passed up is held fixed: no gradient goes from a level to
     the one below. ``means`` are those of all layers, :math:`v_1, h_1, v_2, h_2, \dots`. Source: Desjardins, Luo,
     Courville and Bengio, "Deep Tempering" (2014), section 3; probabilities are what the authors' program passes up.
+
+    Of a guided machine it is that of the machine and that of the guide, whose data are *draws* of the even layers given
+    the rows (`harmonium.inference.guided.drawn_proposals`).
     """
+    if isinstance(model, AbstractGuided):
+        own = inference.posterior(noise, model.machine, batch)
+        drawn = Batch(x=drawn_proposals(inference, noise, model, batch, own.means), weight=batch.weight)
+        guide = positive_phase(Exact(), noise.stream(_GUIDE_STREAM), model.guide, drawn)
+        return Posterior(own.energy + guide.energy, (*own.means, *guide.means), own.info)
     if not isinstance(model, AbstractStack):
         return inference.posterior(noise, model, batch)
     energy, means, info = jnp.zeros(batch.x.shape[0], batch.x.dtype), (), {}

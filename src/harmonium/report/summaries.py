@@ -12,6 +12,7 @@ import numpy as np
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.boltzmann import BoltzmannMachine
 from harmonium.energy.ensemble import Ensemble
+from harmonium.energy.guided import AbstractGuided, unguided
 from harmonium.energy.layered import AbstractLayered
 from harmonium.energy.stack import AbstractStack
 from harmonium.train.folder import RunFolder
@@ -36,10 +37,14 @@ def summarise_model(model: AbstractEnergyModel | Ensemble) -> dict[str, Any]:
     if isinstance(model, Ensemble):
         return {**summarise_model(model.member(0)), "members": len(model)}
     arrays = jax.tree.leaves(model)
-    layers = model.layers if isinstance(model, AbstractStack) else model.units
+    layers = model.layers if isinstance(model, AbstractStack) else unguided(model).units
+    guide = (
+        [int(units.size) for units in model.guide.units[1::2]] if isinstance(model, AbstractGuided) else []
+    )
     return {
         "kind": type(model).__name__,
         "layers": [{"units": units.kind, "size": int(units.size)} for units in layers],
+        **({"guide": guide} if guide else {}),
         "parameters": sum(part.size for part in arrays),
         "dtype": str(np.result_type(*(np.asarray(part) for part in arrays))),
     }
@@ -141,6 +146,8 @@ def parts_of(model: AbstractEnergyModel | Ensemble) -> list[dict[str, Any]]:
 
     Nothing of others and of ensembles.
     """
+    if isinstance(model, AbstractGuided):
+        return parts_of(model.machine)
     if isinstance(model, BoltzmannMachine):
         return [inspect_machine(model)]
     if isinstance(model, AbstractStack):

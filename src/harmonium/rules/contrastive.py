@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Int
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.couplings.short import with_short_products
+from harmonium.energy.guided import AbstractGuided, unguided
 from harmonium.energy.stack import AbstractStack
 from harmonium.errors import SettingError
 from harmonium.inference.base import AbstractInference
@@ -209,12 +210,12 @@ class Contrastive(AbstractAdaptiveRule):
                 step.key, model, passed_up(noise.stream(_COMPLETION_STREAM), model, batch)
             )
         sweeps = self.inference.sweeps if isinstance(self.inference, ClampedGibbs) else RESTART_SWEEPS
-        particles = clamped_chains(
-            noise.stream(_COMPLETION_STREAM),
-            model,
-            batch,
-            sweeps if are_coupled(model) else 1,
-        )
+        machine = unguided(model)
+        own = noise.stream(_COMPLETION_STREAM)
+        particles = clamped_chains(own, machine, batch, sweeps if are_coupled(machine) else 1)
+        if isinstance(model, AbstractGuided):
+            codes = Batch(x=model.proposal(particles), weight=batch.weight)
+            particles = (*particles, *passed_up(own.at(sweeps), model.guide, codes))
         return self.sampler.init(step.key, model, particles)
 
 

@@ -10,7 +10,9 @@ from jaxtyping import Array, Float
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.enumeration import log_partition_of
+from harmonium.energy.guided import AbstractGuided
 from harmonium.energy.stack import AbstractStack
+from harmonium.errors import SettingError
 from harmonium.inference.exact import Exact
 from harmonium.inference.stacked import positive_phase
 from harmonium.numerics.enumerate import check_bits
@@ -60,6 +62,10 @@ class ExactGradient(AbstractRule):
         check_centring(self.centred, self.offset_rate)
 
     def init(self, words: Words, model: AbstractEnergyModel, batch: Batch) -> ExactGradientState:
+        if isinstance(model, AbstractGuided):
+            raise SettingError(
+                "an exact gradient needs no chains and no guide; pass the machine alone, guided.machine"
+            )
         for part in _parts(model):
             check_bits(
                 part.split(held=False).bits,

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from harmonium.energy.base import AbstractEnergyModel
+from harmonium.energy.guided import AbstractGuided
 from harmonium.energy.stack import AbstractStack
 from harmonium.errors import SettingError
 from harmonium.numerics.named import is_name
@@ -117,14 +118,25 @@ class DeepTempering(AbstractSampler):
     def init(self, words: Words, model: AbstractEnergyModel, particles: Configuration) -> DeepTemperingState:
         """Hot replicas begin as copies of the visible units of the second level."""
         stack = _stack(model)
-        hot = jnp.broadcast_to(particles[2], (self.hot, *particles[2].shape)) if self.hot else None
+        first = particles[model.height if isinstance(model, AbstractGuided) else 2]
+        hot = jnp.broadcast_to(first, (self.hot, *first.shape)) if self.hot else None
         still = jnp.zeros(stack.depth - 1, jnp.float32)
         return DeepTemperingState(particles, hot, jnp.int32(0), still, still)
 
     def step(
         self, noise: Noise, model: AbstractEnergyModel, state: DeepTemperingState
     ) -> tuple[DeepTemperingState, SamplerInfo]:
-        stack = _stack(model)
+        if isinstance(model, AbstractGuided):
+            layers = model.to_stack(state.particles)
+            whole = eqx.tree_at(lambda tree: tree.particles, state, layers)
+            whole, info = self._step_of_stack(noise, _stack(model), whole)
+            layers = model.from_stack(whole.particles)
+            return eqx.tree_at(lambda tree: tree.particles, whole, layers), info
+        return self._step_of_stack(noise, _stack(model), state)
+
+    def _step_of_stack(
+        self, noise: Noise, stack: AbstractStack, state: DeepTemperingState
+    ) -> tuple[DeepTemperingState, SamplerInfo]:
         swaps_last = self.order == "sample-first"
         plain = self.steps if swaps_last else self.steps - 1
         layers = state.particles
@@ -345,10 +357,12 @@ def _drawn(
 
 
 def _stack(model: AbstractEnergyModel) -> AbstractStack:
+    if isinstance(model, AbstractGuided):
+        return model.as_stack()
     if not isinstance(model, AbstractStack):
         raise SettingError(
-            f"deep tempering needs a stack of RBMs such as hm.DBN(784, [10, 10]), got {type(model).__name__}; use "
-            "hm.ParallelTempering() for it (--sampler pt)"
+            "deep tempering needs a stack of RBMs such as hm.DBN(784, [10, 10]), or a guided machine such as "
+            f"hm.GuidedDBM(dbm, [16]), got {type(model).__name__}; use hm.ParallelTempering() for it (--sampler pt)"
         )
     if model.depth < 2:
         raise SettingError(

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from harmonium.energy.base import AbstractEnergyModel, check_finite, check_model
+from harmonium.energy.guided import unguided
 from harmonium.energy.labels import check_labels, label_units
 from harmonium.energy.stack import AbstractStack
 from harmonium.errors import DataError, SettingError
@@ -52,7 +53,8 @@ def sample(
     label layer ``label`` holds the number of the class, from 0, or one for each of the ``n`` rows; without it the label
     is free, like the hidden units.
 
-    Of a `DBN` the sweeps are those of its top level, by any ``sampler`` but one, and one pass down draws what lies
+    Of a `GuidedDBM` the rows are those of its machine; with `DeepTempering` the guide proposes, and without it is left
+    out. Of a `DBN` the sweeps are those of its top level, by any ``sampler`` but one, and one pass down draws what lies
     below; `DeepTempering` moves the RBMs of the stack side by side instead, and the rows are those of the *bottom RBM*,
     under the law that it has by itself (stacked tempering). With ``clamp`` every sweep goes through all layers of the
     network given the held values, one unit of an inner layer at a time: a chain that leaves that conditional law
@@ -84,6 +86,8 @@ def sample(
         )
     check_finite(model)
     single = as_single(model)
+    if not isinstance(sampler, DeepTempering):
+        single = unguided(single)
     values, held = _clamped(model, clamp, n)
     number = _numbered(model, label, n)
     if (held is not None or number is not None) and sampler is not None and sampler != Gibbs():
@@ -185,8 +189,9 @@ def _draw(
     noise = Noise.of(words)
     particles = resting_particles(noise.stream(_START_STREAM), model, n)
     if held is not None or label is not None:
-        layers, clamp = list(particles), [None] * len(particles)
-        first: list[Any] = [True, *clamp[1:]]
+        free: list[Any] = [None] * len(particles)
+        layers, clamp = list(particles), list(free)
+        first = [True, *free[1:]]
         if values is not None and held is not None:
             layers[0], clamp[0] = jnp.where(held, values, layers[0]), held
         labels = label_units(model)

@@ -71,12 +71,14 @@ class ModelConfig(_Section):
     """What is trained. ``kind`` "custom" marks a model that was given in Python.
 
     ``labels`` is the number of classes of a label layer, and ``classes`` what the data call them, in order.
+    ``guide`` are the hidden layers of the RBMs that propose to a dbm in deep tempering, see `harmonium.GuidedDBM`.
     """
 
     kind: str = "rbm"
     visible: str = "bernoulli"
     hidden: Sizes = [128]
     hidden_units: str = "bernoulli"
+    guide: Sizes | None = None
     weight_scale: NotNegative | None = None
     labels: Annotated[Count, Field(ge=2)] | None = None
     classes: list[int | str] | None = None
@@ -163,6 +165,13 @@ class RunConfig(_Section):
             return self.train.greedy
         return self.model.kind == "dbn" and self.sampler.name not in JOINT
 
+    @property
+    def guide(self) -> list[int] | None:
+        """Hidden layers of the guide of a dbm: those of the settings, or, by deep tempering, one like its top layer."""
+        if self.model.guide is None and self.model.kind == "dbm" and self.sampler.name in JOINT:
+            return list(self.model.hidden[-1:])
+        return self.model.guide
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values in sections; settings that are None are left out."""
         return self.model_dump(exclude_none=True)
@@ -197,6 +206,15 @@ def read_settings(settings: Mapping[str, Any]) -> RunConfig:
                 f"{name} has {len(rates)} numbers, one for each member, but members={config.train.members or 1}; "
                 "give one number for all, or one for each member"
             )
+    if config.model.guide is not None and config.model.kind not in ("dbm", "custom"):
+        raise SettingError(
+            f"model.guide={config.model.guide} is of a dbm, whose even layers it proposes, got a {config.model.kind}; "
+            "leave it out, or use model.kind='dbm' (--model)"
+        )
+    if 0 in (config.model.guide or ()) or config.model.guide == []:
+        raise SettingError(
+            f"model.guide={config.model.guide} cannot be used: a guide has hidden units; pass e.g. 16"
+        )
     if config.model.kind in ("rbm", "dbm", "dbn") and 0 in config.model.hidden:
         place = config.model.hidden.index(0)
         article = "an" if config.model.kind == "rbm" else "a"

@@ -10,12 +10,16 @@ import jax
 import numpy as np
 
 from harmonium.energy.base import AbstractEnergyModel
+from harmonium.energy.dbm import DBM
+from harmonium.energy.guided import unguided
 from harmonium.energy.stack import AbstractStack
 from harmonium.evaluate.ensemble import band, exact_log_partitions, unnormalised_log_probabilities
 from harmonium.evaluate.estimate import Estimate
 from harmonium.evaluate.exact import likelihood_operations
 from harmonium.evaluate.likelihood import mean_over_rows
+from harmonium.evaluate.starts import affordable_plan
 from harmonium.numerics.compile import compile_function
+from harmonium.numerics.enumerate import BIT_BUDGET
 from harmonium.train.monitor import EXACT_OPERATIONS, Health, Monitor, vital_signs
 from harmonium.train.state import TrainState
 
@@ -69,20 +73,29 @@ class EnsembleMonitor:
         return {**summary_of(list(lines.values())), "members": len(lines)}, faults
 
     def likelihoods(self, stacked: AbstractEnergyModel, number: int | None) -> list[dict[str, Estimate]]:
-        """`Monitor.likelihoods` of every member; empty ones when a single one would cost too much.
+        """`Monitor.likelihoods` of every member, exact or bounds alike; empty ones when one would cost too much.
 
         Where all members together cost more than one model may, only every so-many-th report of a run has them, so
         that on average none costs more, and its first and its last.
         """
+        stacked = unguided(stacked)
         members = len(jax.tree.leaves(stacked)[0])
         if isinstance(stacked, AbstractStack):
-            each = [jax.tree.map(lambda leaf, place=place: leaf[place], stacked) for place in range(members)]
-            return [self.monitor.likelihoods(model) for model in each]
+            return [self.monitor.likelihoods(_member_of(stacked, place)) for place in range(members)]
         scored = sum(len(rows) for rows, _ in self.monitor.scored.values())
-        operations = likelihood_operations(jax.tree.map(lambda leaf: leaf[0], stacked), scored)
-        apart = math.ceil(members * operations / EXACT_OPERATIONS)
-        if operations > EXACT_OPERATIONS or (number is not None and number % apart):
+        one = _member_of(stacked, 0)
+        operations = likelihood_operations(one, scored)
+        bounded = isinstance(one, DBM) and operations > EXACT_OPERATIONS
+        if bounded:
+            plan = affordable_plan(one, BIT_BUDGET, EXACT_OPERATIONS)
+            operations = math.inf if plan is None else plan.operations
+        if operations > EXACT_OPERATIONS:
             return [{} for _ in range(members)]
+        apart = math.ceil(members * operations / EXACT_OPERATIONS)
+        if number is not None and number % apart:
+            return [{} for _ in range(members)]
+        if bounded:
+            return [self.monitor.likelihoods(_member_of(stacked, place)) for place in range(members)]
         partitions = exact_log_partitions(stacked)
         scores = {
             split: (unnormalised_log_probabilities(stacked, rows), weight)
@@ -95,6 +108,10 @@ class EnsembleMonitor:
             }
             for member in range(members)
         ]
+
+
+def _member_of(stacked: AbstractEnergyModel, place: int) -> AbstractEnergyModel:
+    return jax.tree.map(lambda leaf: leaf[place], stacked)
 
 
 def training_members(state: TrainState) -> list[int]:

@@ -17,6 +17,7 @@ from harmonium.data.load import as_dataset
 from harmonium.energy.base import AbstractEnergyModel, check_finite, check_model
 from harmonium.energy.dbm import DBM
 from harmonium.energy.ensemble import Ensemble
+from harmonium.energy.guided import unguided
 from harmonium.energy.stack import AbstractStack
 from harmonium.errors import HarmoniumWarning, SettingError
 from harmonium.numerics.whole import whole_number
@@ -104,7 +105,7 @@ def fit(
     100
     """
     template = model.member(0) if isinstance(model, Ensemble) else model
-    rule = as_rule(rule, "mean-field" if isinstance(template, DBM) else "exact")
+    rule = as_rule(rule, "mean-field" if isinstance(unguided(template), DBM) else "exact")
     if isinstance(model, Ensemble):
         members = _count_of(model, members)
     else:
@@ -271,6 +272,7 @@ def set_up(config: RunConfig, data: DataSet | None = None) -> tuple[Setup, RunCo
     resolved = {
         **config.to_dict(),
         "data": {**rebuild.describe_data(data), "label_fingerprint": config.data.label_fingerprint},
+        "model": config.model.model_copy(update={"guide": config.guide}).model_dump(exclude_none=True),
         "sampler": describe_rule(rule) or config.to_dict()["sampler"],
     }
     return setup, read_settings(resolved), data

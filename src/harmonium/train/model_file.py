@@ -28,6 +28,7 @@ MODELS: dict[str, str] = {
     "BoltzmannMachine": "harmonium.energy.boltzmann:BoltzmannMachine",
     "DBM": "harmonium.energy.dbm:DBM",
     "DBN": "harmonium.energy.dbn:DBN",
+    "GuidedDBM": "harmonium.energy.guided_dbm:GuidedDBM",
 }
 """Name in the file, and where the class is found."""
 

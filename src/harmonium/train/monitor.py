@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.dbm import DBM
+from harmonium.energy.guided import unguided
 from harmonium.energy.labels import split_observed
 from harmonium.energy.stack import AbstractStack
 from harmonium.evaluate.estimate import Estimate
@@ -174,6 +175,7 @@ class Monitor:
         Of a stack they are those of the network, or a lower bound where only that is affordable, and beside them, under
         ``SPLIT_of_level_0``, those of its bottom RBM.
         """
+        model = unguided(model)
         if isinstance(model, AbstractStack):
             return affordable_estimates(model, self.scored, EXACT_OPERATIONS) | {
                 f"{split}_of_level_0": estimate
@@ -205,6 +207,9 @@ def vital_signs(
 ) -> tuple[Array, ...]:
     """What `Health` holds, on the device; the weights of a machine without any have a root mean square of zero."""
     noise = Noise.of(update_words(key, index[None])[0]).stream(_PROBE_STREAM)
+    finite = jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves((model, chains))]).all()
+    model = unguided(model)
+    chains = None if chains is None else chains[: len(model.units)]
     probe, label = split_observed(model, probe)
     held = _held_at(noise, model, probe, label)
     reconstructed = model.sweep(noise.at(1), held)
@@ -213,7 +218,6 @@ def vital_signs(
         weighted_mean(model.chain_energy(layers), counts)
         for layers, counts in ((held, weight), (samples, sample_weight))
     )
-    finite = jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves((model, chains))]).all()
     weights = jnp.concatenate([leaf.ravel() for leaf in jax.tree.leaves(model.couplings)])
     return (
         finite,

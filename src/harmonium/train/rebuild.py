@@ -85,6 +85,7 @@ def model(config: RunConfig, data: DataSet) -> AbstractEnergyModel:
         settings.hidden,
         visible=settings.visible,
         hidden_units=settings.hidden_units,
+        guide=config.guide,
         weight_scale=settings.weight_scale,
         labels=settings.labels,
         seed=config.train.seed,

@@ -19,6 +19,7 @@ from harmonium.data.labels import classes_of, label_numbers
 from harmonium.data.support import encode
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.ensemble import Ensemble
+from harmonium.energy.guided import AbstractGuided
 from harmonium.energy.independent import field_of_marginals
 from harmonium.energy.labels import label_units
 from harmonium.errors import DataError, SettingError
@@ -256,8 +257,11 @@ def biases_from_data(
     if shares is not None:
         top = field_of_marginals(model.units[-1], shares, count).astype(np.float32)
         centred = eqx.tree_at(lambda tree: tree.units[-1].bias, centred, top)
-    rest = (jnp.asarray(other.mean(other.natural())) for other in centred.units[1:])
-    offsets = (jnp.asarray(mean), *rest)
+    if isinstance(model, AbstractGuided):
+        # The guide too begins at the marginals: of the data, and of hidden layers at rest.
+        even = jnp.concatenate([units.bias for units in centred.units[: model.height : 2]])
+        centred = eqx.tree_at(lambda tree: tree.guide.units[0].bias, centred, even)
+    offsets = (jnp.asarray(mean), *(jnp.asarray(other.mean(other.natural())) for other in centred.units[1:]))
     return as_single(centred.from_centred(offsets))
 
 
