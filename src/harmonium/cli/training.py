@@ -82,6 +82,7 @@ def _words(config: RunConfig, data: DataSet) -> str:
     values: dict[str, Any] = config.sampler.model_dump(exclude_none=True)
     chains = f" with {values['chains']} chains" if "chains" in values else ""
     sizes = " x ".join(str(size) for size in (data.width, *config.model.hidden) if size)
+    sizes += f" x {config.model.labels} labels" if config.model.labels else ""
     rows = "1 row" if len(data.train) == 1 else f"{len(data.train)} rows"
     members = config.train.members or 1
     article = "an" if config.model.kind == "rbm" else "a"
