@@ -53,6 +53,7 @@ _PUBLIC = {
     "sample": "harmonium.samplers.sample",
     "DataSet": "harmonium.data.base",
     "load_data": "harmonium.data.load",
+    "figure": "harmonium.report.drawing",
     "HarmoniumError": "harmonium.errors",
     "HarmoniumWarning": "harmonium.errors",
 }
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
     from harmonium.evaluate.proxies import pseudo_likelihood as pseudo_likelihood
     from harmonium.evaluate.proxies import reconstruction_error as reconstruction_error
     from harmonium.evaluate.raise_proxy import raise_likelihood as raise_likelihood
+    from harmonium.report.drawing import figure as figure
     from harmonium.rules.contrastive import CD as CD
     from harmonium.rules.contrastive import PCD as PCD
     from harmonium.rules.likelihood import ExactGradient as ExactGradient

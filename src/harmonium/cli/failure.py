@@ -27,7 +27,7 @@ INTERRUPTED = 130
 # What a user cannot help by naming another file: then it is the work that failed.
 _DISK_FAULTS = {errno.ENOSPC, errno.EIO, getattr(errno, "EDQUOT", errno.EIO), errno.EFBIG}
 
-_OF_CALLS = ("seed", "chains", "temperatures", "steps", "n", "ladders", "rungs", "sweeps", "burn_in")
+_OF_CALLS = ("seed", "chains", "temperatures", "steps", "n", "ladders", "rungs", "sweeps", "burn_in", "most")
 """Arguments of Python for which some verb has a flag of the same name."""
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from harmonium.cli.evaluate import evaluate
+from harmonium.cli.figure import figure
 from harmonium.cli.inspect import inspect
 from harmonium.cli.reproduce import reproduce
 from harmonium.cli.resume import resume
@@ -32,7 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for _verb in (train, resume, evaluate, sample, inspect, reproduce):
+for _verb in (train, resume, evaluate, sample, inspect, reproduce, figure):
     app.command(context_settings=_HELP_FLAGS)(_verb)
 
 

@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 ENDINGS = (".npz", ".npy", ".png", ".csv")
 
 
-def check_output(path: Path, force: bool) -> None:
+def check_output(path: Path, force: bool, endings: Sequence[str] = ENDINGS) -> None:
     """Refuse, before any work, a file that could not be written: an unknown ending, or a name that is taken.
 
     **Raises** SettingError for the ending, FileError for the rest.
     """
-    if path.suffix.lower() not in ENDINGS:
-        raise SettingError(f"--out {path} does not say what to write; end it in one of {', '.join(ENDINGS)}")
+    if path.suffix.lower() not in endings:
+        what = f"one of {', '.join(endings)}" if len(endings) > 1 else endings[0]
+        raise SettingError(f"--out {path} does not say what to write; end it in {what}")
     if path.is_dir():
         raise FileError(f"{path} is a folder; give the name of a file in it")
     if path.exists() and not force:
