@@ -73,10 +73,8 @@ def test_deep_tempering_gives_it_a_guide(harmonium: Command) -> None:
     assert [units.size for units in run.model.guide.units] == [6, 2]  # v and h_2; as wide as the top layer
     assert run.history[-1]["swap_acceptance"] > 0
     found = harmonium("evaluate run --json").json["log_likelihood"]
-    assert (found["kind"], found["value"]) == (
-        "exact",
-        hm.log_likelihood(run.model.machine, hm.load_data("bars-and-stripes:side=2").train).value,
-    )
+    expected = hm.log_likelihood(run.model.machine, hm.load_data("bars-and-stripes:side=2").train).value
+    assert (found["kind"], found["value"]) == ("exact", expected)
     assert "GuidedDBM of 4 bernoulli - 3 bernoulli - 2 bernoulli units" in harmonium("inspect run").out
     assert len(harmonium("sample run -n 3 --steps 5 --sampler deep").out.splitlines()) == 3
     assert harmonium("resume run --updates 100").status == 0
