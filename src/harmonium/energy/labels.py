@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Num
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.errors import SettingError
@@ -57,8 +57,8 @@ def check_softmax_layers(units: Sequence[AbstractUnits], what: str, labels: bool
 
 
 def split_observed(
-    model: AbstractEnergyModel, rows: Float[Array, "*batch n"]
-) -> tuple[Float[Array, "*batch visible"], Float[Array, "*batch states"] | None]:
+    model: AbstractEnergyModel, rows: Num[Array, "*batch n"]
+) -> tuple[Num[Array, "*batch visible"], Num[Array, "*batch states"] | None]:
     """Rows as they are scored, in their visible part and their labels: None where they have no labels behind them.
 
     Raises `SettingError` for rows of another width.
@@ -77,7 +77,7 @@ def split_observed(
 
 
 def with_labels(
-    rows: Float[Array, "*batch visible"], labels: Float[Array, "*batch states"]
-) -> Float[Array, "*batch n"]:
+    rows: Num[Array, "*batch visible"], labels: Float[Array, "*batch states"]
+) -> Num[Array, "*batch n"]:
     """Rows with their labels behind them, the inverse of `split_observed`."""
     return jnp.concatenate([rows, labels.astype(rows.dtype)], axis=-1)
