@@ -194,8 +194,8 @@ def resume(
         config = read_settings(folder.read_config())
         if further is not None and (whole := rebuild.network_of(folder.path)) is not None:
             raise SettingError(
-                f"the run in {path} is {_part(folder.path)} of the network in {whole}, which would no longer hold it as "
-                "it is; copy the folder elsewhere to go further with it"
+                f"the run in {path} is {_part(folder.path)} of the network in {whole}, which would no longer hold it "
+                "as it is; copy the folder elsewhere to go further with it"
             )
         dataset = rebuild.load_data_again(folder, config, data)
         again = rebuild.model(config, dataset) if model is None else model
