@@ -15,12 +15,13 @@ import numpy as np
 
 import harmonium as hm
 from harmonium.evaluate.likelihood import log_likelihood
+from harmonium.rules.contrastive import Contrastive
 
 SIZES = [20, 10]
 RATE = 0.1
 
 
-def joint_rule() -> hm.PCD:
+def joint_rule() -> Contrastive:
     """SML with five sweeps and a mean-field positive phase, as all arms end."""
     return hm.PCD(steps=5, chains=100, inference="mean-field", inference_sweeps=10)
 
