@@ -31,6 +31,8 @@ def train_and_conclude(
             folder = RunFolder.create(out, name=f"{settings.model.kind}-{_stem(greedy.data)}", force=force)
             path = folder.path
             words = f"{greedy.levels} levels of {greedy.planned} updates, one after the other"
+            if greedy.joint is not None:
+                words += f", then {greedy.planned_jointly} of all together"
             say(f"training {_words(greedy.config, greedy.data)}, {words}; run folder {path}")
             with Watch() as watch:
                 run = start_greedy(greedy, folder, watch.report, watch.tick)
