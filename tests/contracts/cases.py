@@ -27,6 +27,7 @@ from harmonium.samplers.base import AbstractSampler
 from harmonium.samplers.gibbs import Gibbs
 from harmonium.typing import Clamp
 from harmonium.units.base import AbstractUnits
+from harmonium.units.pair import BernoulliPair, SpinPair
 from tests.contracts.deep_cases import DEEP, DEEP_RULE, WRONG_DEEP_RULE, of_deep, wrongly_exchanged_chains
 from tests.contracts.drawn_cases import DRAWN as DRAWN
 from tests.contracts.drawn_cases import log_probability
@@ -57,8 +58,11 @@ Law = Callable[[Table], np.ndarray]
 UNITS: dict[str, type[AbstractUnits]] = {
     "bernoulli": hm.Bernoulli,
     "spin": hm.Spin,
+    "bernoulli-pair": BernoulliPair,
+    "spin-pair": SpinPair,
+    "categorical": hm.Categorical,
 }
-"""Every kind of unit, by its name."""
+"""Every kind of unit, by its name; those that are not two-valued are proved in a file of their own."""
 
 # ---------------------------------------------------------------------------------------------------------- samplers
 
@@ -148,6 +152,12 @@ SAMPLERS: dict[str, SamplerCase] = {
         _blind_sweep,
         clamp=_HELD,
         start=_held_evenly,
+    ),
+    "gibbs, a label layer": SamplerCase(
+        "labels on two layers",
+        Gibbs(),
+        Twisted(Gibbs(), weaker(0.9)),
+        _weaker_sweeps("labels on two layers", 0.9, 1),
     ),
     "gibbs, one unit after the other": SamplerCase(
         "machine", Gibbs(), Twisted(Gibbs(), weaker(0.9)), _weaker_sweeps("machine", 0.9, 1), settled=60

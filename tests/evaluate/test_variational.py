@@ -123,7 +123,9 @@ def test_the_bound_of_random_machines_lies_below() -> None:
     rows, gaps = all_states(4), []
     for seed in range(12):
         dbm = hm.DBM(4, [3, 2], seed=seed, weight_scale=(0.1, 1.0, 4.0)[seed % 3])
-        bound, exact = (hm.log_likelihood(dbm, rows, method, rows=True).value for method in ("bound", "exact"))
+        bound, exact = (
+            hm.log_likelihood(dbm, rows, method, rows=True).value for method in ("bound", "exact")
+        )
         gaps.append(np.asarray(exact - bound))
     assert np.min(gaps) > -1e-9
     assert np.max(gaps) > 0.05

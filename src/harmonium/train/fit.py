@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from pathlib import Path
 from typing import Any, SupportsIndex
 
 import equinox as eqx
@@ -18,15 +19,14 @@ from harmonium.energy.base import AbstractEnergyModel, check_finite, check_model
 from harmonium.energy.dbm import DBM
 from harmonium.energy.ensemble import Ensemble
 from harmonium.energy.guided import unguided
-from harmonium.energy.names import describe_model
 from harmonium.energy.stack import AbstractStack
 from harmonium.errors import HarmoniumWarning, SettingError
 from harmonium.numerics.whole import whole_number
 from harmonium.rules.base import AbstractAdaptiveRule, AbstractRule
-from harmonium.rules.contrastive import PCD
 from harmonium.rules.names import describe_rule
 from harmonium.samplers.base import AbstractSampler
 from harmonium.train import rebuild
+from harmonium.train.asked import as_rule, settings_of
 from harmonium.train.codes import alarm_of
 from harmonium.train.config import RunConfig, check_levels, read_settings
 from harmonium.train.drive import Drive, Reporter, Ticker, on_device, released
@@ -105,48 +105,38 @@ def fit(
     >>> run.history[-1]["index"]
     100
     """
-    if rule is None or isinstance(rule, AbstractSampler):
-        template = model.member(0) if isinstance(model, Ensemble) else model
-        rule = PCD(sampler=rule, inference="mean-field" if isinstance(unguided(template), DBM) else "exact")
-    if not isinstance(rule, AbstractRule):
-        what = getattr(rule, "__name__", repr(rule))
-        raise SettingError(
-            f"a rule such as hm.PCD() is needed, got {what}; pass one with its settings, hm.PCD(steps=1)"
-        )
+    template = model.member(0) if isinstance(model, Ensemble) else model
+    rule = as_rule(rule, "mean-field" if isinstance(unguided(template), DBM) else "exact")
     if isinstance(model, Ensemble):
         members = _count_of(model, members)
     else:
         check_model(model)
-    template = model.member(0) if isinstance(model, Ensemble) else model
     check_finite(model)
     dataset = as_dataset(data)
-    config = read_settings(
-        {
-            "data": rebuild.describe_data(dataset),
-            "model": describe_model(template) or {"kind": rebuild.CUSTOM},
-            "sampler": describe_rule(rule) or {"name": rebuild.CUSTOM},
-            "train": {
-                "epochs": epochs,
-                "updates": updates,
-                "batch_size": batch_size,
-                "optimizer": optimizer if isinstance(optimizer, str) else rebuild.CUSTOM,
-                "learning_rate": learning_rate,
-                "final_rate": final_rate,
-                "momentum": momentum,
-                "weight_decay": weight_decay,
-                "members": members,
-                "seed": seed,
-                "initialize": initialize,
-                "greedy": False if isinstance(template, AbstractStack) else None,
-                "stop_on_decrease": stop_on_decrease or None,
-                "on_divergence": on_divergence,
-                "checkpoint_seconds": checkpoint_seconds,
-            },
-        }
+    config = settings_of(
+        dataset,
+        template,
+        rule,
+        optimizer,
+        epochs=epochs,
+        updates=updates,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        final_rate=final_rate,
+        momentum=momentum,
+        weight_decay=weight_decay,
+        members=members,
+        seed=seed,
+        initialize=initialize,
+        greedy=False if isinstance(template, AbstractStack) else None,
+        stop_on_decrease=stop_on_decrease or None,
+        on_divergence=on_divergence,
+        checkpoint_seconds=checkpoint_seconds,
     )
     if not isinstance(model, Ensemble):
         check_members(config.train, template, rule, len(dataset.train))
     start_of_all = model if isinstance(model, Ensemble) else rebuild.members_like(model, config, dataset)
+    config = rebuild.with_classes(config, template, dataset)
     setup = prepare(start_of_all, dataset, rule, config.train, optimizer)
     folder = None if out is None else RunFolder.create(out, force=force)
     return start(setup, config, dataset, folder, reporter)
@@ -205,12 +195,14 @@ def resume(
         config = read_settings(folder.read_config())
         if further is not None and (whole := rebuild.network_of(folder.path)) is not None:
             raise SettingError(
-                f"the run in {path} is a level of the network in {whole}, which would no longer hold it as it is; copy "
-                "the folder elsewhere to go further with this level"
+                f"the run in {path} is {_part(folder.path)} of the network in {whole}, which would no longer hold it "
+                "as it is; copy the folder elsewhere to go further with it"
             )
         dataset = rebuild.load_data_again(folder, config, data)
+        again = rebuild.model(config, dataset) if model is None else model
+        rebuild.with_classes(config, again.member(0) if isinstance(again, Ensemble) else again, dataset)
         setup = prepare(
-            _shaped_like(rebuild.model(config, dataset) if model is None else model, config),
+            _shaped_like(again, config),
             dataset,
             rebuild.rule(config) if rule is None else rule,
             config.train,
@@ -273,12 +265,14 @@ def set_up(config: RunConfig, data: DataSet | None = None) -> tuple[Setup, RunCo
     data = rebuild.load_data(config) if data is None else data
     rebuild.check_fingerprint(data, config.data.fingerprint, "the settings")
     rule = rebuild.rule(config)
+    if config.model.labels is not None:
+        config = rebuild.with_classes(config, rebuild.model(config, data), data)
     if (config.train.members or 1) > 1:
         check_members(config.train, rebuild.model(config, data), rule, len(data.train))
     setup = prepare(rebuild.members(config, data), data, rule, config.train, rebuild.optimizer(config))
     resolved = {
         **config.to_dict(),
-        "data": rebuild.describe_data(data),
+        "data": {**rebuild.describe_data(data), "label_fingerprint": config.data.label_fingerprint},
         "model": config.model.model_copy(update={"guide": config.guide}).model_dump(exclude_none=True),
         "sampler": describe_rule(rule) or config.to_dict()["sampler"],
     }
@@ -314,12 +308,17 @@ def start(
         )
         if folder is not None:
             if data.source.get("array"):
-                rebuild.keep_data(folder, data)
+                rebuild.keep_data(folder, data, labelled=config.data.label_fingerprint is not None)
             folder.write_environment()
             # The state comes before the settings: where there are settings, the run can be resumed.
             drive.save()
             folder.write_config(config.to_dict())
         return _finish(drive, config)
+
+
+def _part(path: Path) -> str:
+    """What the run in this folder is to the network that it is of."""
+    return "the joint training" if path.absolute().name == "joint" else "a level"
 
 
 def _plain_rate(rate: Any) -> float | list[float]:

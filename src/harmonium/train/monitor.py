@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.dbm import DBM
 from harmonium.energy.guided import unguided
+from harmonium.energy.labels import split_observed
 from harmonium.energy.stack import AbstractStack
 from harmonium.evaluate.estimate import Estimate
 from harmonium.evaluate.exact import (
@@ -64,8 +65,10 @@ class Monitor:
         rows: np.ndarray,
         held_out: tuple[str, np.ndarray] | None,
         weight: np.ndarray | None = None,
+        states: int = 2,
     ):
-        self.rule = rule
+        """``states``: how many a visible unit has."""
+        self.rule, self.states = rule, states
         if weight is not None:
             order = np.argsort(-weight, kind="stable")[:_SCORED_ROWS]
             rows, weight = rows[order], np.asarray(weight[order], np.float64)
@@ -114,7 +117,7 @@ class Monitor:
         """
         if not health.finite:
             return "a parameter or chain is no longer finite"
-        worst = _WORST_GAP * self.probe.shape[1] * math.log(2)
+        worst = _WORST_GAP * self.probe.shape[1] * math.log(self.states)
         if not abs(health.free_energy_gap) <= worst:
             return (
                 f"the free energies of data and chains are {abs(health.free_energy_gap):.3g} nats apart, "
@@ -124,7 +127,7 @@ class Monitor:
 
     def fault_of_likelihood(self, record: dict[str, Any]) -> str | None:
         """Why a report shows that the run has diverged: the training rows are beyond doubt worse than coin flips."""
-        worst = -_WORST_LIKELIHOOD * self.probe.shape[1] * math.log(2)
+        worst = -_WORST_LIKELIHOOD * self.probe.shape[1] * math.log(self.states)
         found = record.get("log_likelihood_train_of_level_0", record.get("log_likelihood_train"))
         if found is None or found >= worst:
             return None
@@ -207,7 +210,8 @@ def vital_signs(
     finite = jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves((model, chains))]).all()
     model = unguided(model)
     chains = None if chains is None else chains[: len(model.units)]
-    held = _held_at(noise, model, probe)
+    probe, label = split_observed(model, probe)
+    held = _held_at(noise, model, probe, label)
     reconstructed = model.sweep(noise.at(1), held)
     samples, sample_weight = (reconstructed, weight) if chains is None else (chains, None)
     data_energy, model_energy = (
@@ -224,10 +228,18 @@ def vital_signs(
     )
 
 
-def _held_at(noise: Noise, model: AbstractEnergyModel, probe: Float[Array, "rows n"]) -> Configuration:
-    """The probe rows with their hidden layers drawn; in a stack with the visible layer of each level at the means that
-    the level below recognises, which is where training holds it."""
+def _held_at(
+    noise: Noise,
+    model: AbstractEnergyModel,
+    probe: Float[Array, "rows n"],
+    label: Float[Array, "rows states"] | None,
+) -> Configuration:
+    """The probe rows, and their labels if any, with their hidden layers drawn; in a stack with the visible layer of
+    each level at the means that the level below recognises, which is where training holds it."""
     blank = tuple(jnp.zeros((probe.shape[0], units.size)) for units in model.units[1:])
+    if label is not None:
+        clamp = (True, *(None for _ in blank[1:]), True)
+        return model.sweep(noise, (probe, *blank[:-1], label), clamp=clamp)
     if not isinstance(model, AbstractStack):
         return model.sweep(noise, (probe, *blank), clamp=(True, *(None for _ in blank)))
     layers = [probe, *blank]
