@@ -116,3 +116,16 @@ def test_blocks_of_rows_make_no_difference() -> None:
     rows = np.tile(all_states(4), (40, 1))
     found = mean_field_bound(dbm, rows).value.reshape(40, 16)
     np.testing.assert_allclose(found, np.broadcast_to(found[0], found.shape), atol=1e-12)
+
+
+def test_the_bound_of_random_machines_lies_below() -> None:
+    """Weak and strong couplings: the gap is never negative, and it is not always small."""
+    rows, gaps = all_states(4), []
+    for seed in range(12):
+        dbm = hm.DBM(4, [3, 2], seed=seed, weight_scale=(0.1, 1.0, 4.0)[seed % 3])
+        bound, exact = (
+            hm.log_likelihood(dbm, rows, method, rows=True).value for method in ("bound", "exact")
+        )
+        gaps.append(np.asarray(exact - bound))
+    assert np.min(gaps) > -1e-9
+    assert np.max(gaps) > 0.05

@@ -9,8 +9,13 @@ import numpy as np
 import pytest
 
 import harmonium as hm
+from harmonium.evaluate.estimate import Kind
+from harmonium.evaluate.exact import likelihood_operations, plan_enumeration
 from harmonium.numerics.random import key_words, seed_key
 from harmonium.rules.contrastive import Contrastive
+from harmonium.train import ensemble_monitor, monitor
+from harmonium.train.ensemble_monitor import EnsembleMonitor
+from harmonium.train.monitor import Monitor
 from harmonium.typing import Batch, Step
 from tests.contracts.machines import wave_layers
 
@@ -123,3 +128,23 @@ def test_an_interrupted_run_ends_where_the_unbroken_one_does(tmp_path: Path) -> 
     assert isinstance(resumed.model, hm.DBM)
     for one, other in zip(jax.tree.leaves(whole.model), jax.tree.leaves(resumed.model), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_members_are_told_bounds_where_one_machine_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As often as the budget of one machine allows, and not at all where log Z alone is too much."""
+    members = [hm.DBM(4, [3, 2], seed=seed, weight_scale=0.7) for seed in range(2)]
+    rows = np.tile(ROWS, (50, 1))
+    limit = plan_enumeration(members[0]).operations
+    assert likelihood_operations(members[0], len(rows)) > 2 * limit
+    watch = EnsembleMonitor(Monitor(hm.PCD(), rows, None))
+    stacked = hm.Ensemble.of(members).stacked
+    for module in (monitor, ensemble_monitor):
+        monkeypatch.setattr(module, "EXACT_OPERATIONS", limit)
+    for member, own in zip(members, watch.likelihoods(stacked, None), strict=True):
+        bound = hm.log_likelihood(member, rows, "bound")
+        assert own["train"].kind == bound.kind == Kind.LOWER
+        assert own["train"].value == pytest.approx(bound.value, abs=1e-9)
+    assert watch.likelihoods(stacked, 0)[1].keys() == {"train"}
+    assert watch.likelihoods(stacked, 1) == [{}, {}]
+    monkeypatch.setattr(ensemble_monitor, "EXACT_OPERATIONS", limit / 2)
+    assert watch.likelihoods(stacked, None) == [{}, {}]

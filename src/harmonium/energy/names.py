@@ -34,8 +34,8 @@ def build_model(
     visible: str = "bernoulli",
     hidden_units: str = "bernoulli",
     weight_scale: float | None = None,
-    labels: int | None = None,
     guide: Sequence[int] | None = None,
+    labels: int | None = None,
     seed: int = 0,
 ) -> AbstractEnergyModel:
     """A new model of the named kind for rows of ``visible_size`` values; ``guide`` is of a dbm, see `GuidedDBM`."""
@@ -67,14 +67,10 @@ def build_model(
     below = unit_class(visible)(visible_size)
     if kind in _DEEP:
         layers = [unit_class(hidden_units)(count) for count in hidden]
-        if labels is not None and guide is not None:
-            raise SettingError(
-                f"deep tempering guides machines without a label layer, got labels={labels}; leave labels out, or "
-                "use another sampler (--sampler pt)"
-            )
-        if labels is not None:
-            return DBM(below, layers, labels=labels, seed=seed, weight_scale=scale)
-        model = _DEEP[kind](below, layers, seed=seed, weight_scale=scale)
+        if labels is None:
+            model = _DEEP[kind](below, layers, seed=seed, weight_scale=scale)
+        else:
+            model = DBM(below, layers, labels=labels, seed=seed, weight_scale=scale)
         if guide is None or not isinstance(model, DBM):
             return model
         proposers = [unit_class(hidden_units)(count) for count in guide]

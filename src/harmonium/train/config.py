@@ -70,8 +70,8 @@ class DataConfig(_Section):
 class ModelConfig(_Section):
     """What is trained. ``kind`` "custom" marks a model that was given in Python.
 
-    ``labels`` is the number of classes of a label layer, and ``classes`` what the data call them, in order.
     ``guide`` are the hidden layers of the RBMs that propose to a dbm in deep tempering, see `harmonium.GuidedDBM`.
+    ``labels`` is the number of classes of a label layer, and ``classes`` what the data call them, in order.
     """
 
     kind: str = "rbm"

@@ -254,14 +254,15 @@ def biases_from_data(
     units = model.units[0]
     bias = field_of_marginals(units, mean, count).astype(np.float32)
     centred = eqx.tree_at(lambda tree: tree.units[0].bias, model, bias)
-    if shares is not None:
-        top = field_of_marginals(model.units[-1], shares, count).astype(np.float32)
-        centred = eqx.tree_at(lambda tree: tree.units[-1].bias, centred, top)
     if isinstance(model, AbstractGuided):
         # The guide too begins at the marginals: of the data, and of hidden layers at rest.
         even = jnp.concatenate([units.bias for units in centred.units[: model.height : 2]])
         centred = eqx.tree_at(lambda tree: tree.guide.units[0].bias, centred, even)
-    offsets = (jnp.asarray(mean), *(jnp.asarray(other.mean(other.natural())) for other in centred.units[1:]))
+    if shares is not None:
+        top = field_of_marginals(model.units[-1], shares, count).astype(np.float32)
+        centred = eqx.tree_at(lambda tree: tree.units[-1].bias, centred, top)
+    rest = (jnp.asarray(other.mean(other.natural())) for other in centred.units[1:])
+    offsets = (jnp.asarray(mean), *rest)
     return as_single(centred.from_centred(offsets))
 
 
