@@ -164,7 +164,7 @@ def _over(lower: Layer, upper: Layer) -> Layer:
     if "data.name" in dropped:
         dropped.update(_OF_THE_SOURCE)
     if any(key.startswith("data.") for key in upper):
-        dropped.add("data.fingerprint")
+        dropped |= {"data.fingerprint", "data.label_fingerprint", "model.classes"}
     kept = {key: value for key, value in lower.items() if key not in dropped}
     return {key: value for key, value in {**kept, **upper}.items() if value is not None}
 

@@ -16,7 +16,7 @@ from harmonium.errors import SettingError
 from harmonium.numerics.precision import as_single
 from harmonium.numerics.random import Noise
 from harmonium.typing import Clamp, Configuration, Layers
-from harmonium.units.base import AbstractLinearUnits, AbstractUnits
+from harmonium.units.base import AbstractTwoValuedUnits, AbstractUnits
 
 Model = TypeVar("Model", bound="AbstractEnergyModel")
 
@@ -63,6 +63,8 @@ class AbstractEnergyModel(eqx.Module):
     def free_energy(self, visible: Num[Array | np.ndarray, "*batch visible"]) -> Float[Array, "*batch"]:
         """Free energy of visible rows, in nats: the negative log-probability up to ``log Z``.
 
+        Of a machine with a label layer a row may have its label behind it (one-hot), and is then scored with it;
+        without, the label is summed out like the hidden units.
         Raises `BudgetError` where too many hidden units would have to be enumerated.
         """
 
@@ -84,8 +86,8 @@ class AbstractEnergyModel(eqx.Module):
     def split(self, held: bool) -> Split:
         """Units that an exact sum enumerates and those it sums out, of all layers or, ``held``, of the hidden ones.
 
-        Numbers count the units of all layers one after the other. Raises `SettingError` for units that are not
-        two-valued.
+        Numbers count the units of all layers one after the other, those of a label layer left out: an exact sum is made
+        once for each class. Raises `SettingError` for other units that are not two-valued.
         """
 
     @abstractmethod
@@ -145,10 +147,10 @@ def with_shifted_biases(model: Model, offsets: Configuration, sign: int) -> Mode
     return eqx.tree_at(lambda tree: [units.bias for units in tree.units], model, biases)
 
 
-def check_two_valued(model: AbstractEnergyModel, what: str) -> None:
-    """Raise `SettingError` unless every unit has two values and a linear energy of its own."""
+def check_two_valued(model: AbstractEnergyModel, what: str, but: AbstractUnits | None = None) -> None:
+    """Raise `SettingError` unless every unit has two values and a linear energy of its own, ``but`` for one layer."""
     for index, units in enumerate(model.units):
-        if not isinstance(units, AbstractLinearUnits) or len(units.support) != 2:
+        if not isinstance(units, AbstractTwoValuedUnits) and units is not but:
             raise SettingError(
                 f"layer {index} has {units.kind} units, which {what} cannot take; use Bernoulli or Spin units"
             )

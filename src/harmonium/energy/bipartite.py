@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Num, UInt32
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.enumeration import free_energy_of
+from harmonium.energy.labels import split_observed
 from harmonium.errors import SettingError
 from harmonium.numerics.random import Noise
 from harmonium.typing import Clamp, Configuration, Layers
@@ -30,7 +31,9 @@ class AbstractBipartite(AbstractEnergyModel):
 
     def free_energy(self, visible: Num[Array | np.ndarray, "*batch visible"]) -> Float[Array, "*batch"]:
         if self.sides == (self.observed, (1,)):
-            return self.marginal_energy(0, (visible,))
+            rows, label = split_observed(self, jnp.asarray(visible))
+            if label is not None or len(self.observed) == 1:
+                return self.marginal_energy(0, (rows,) if label is None else (rows, label))
         return free_energy_of(self, visible)
 
     def chain_energy(self, configuration: Configuration) -> Float[Array, "*batch"]:

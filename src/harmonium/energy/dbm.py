@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from harmonium.energy.couplings.dense import Dense
+from harmonium.energy.labels import check_labels, check_softmax_layers
 from harmonium.energy.layered import AbstractLayered
 from harmonium.energy.parameters import INITIAL_WEIGHT_SCALE, as_parameter, seed_of_level, starting_weights
 from harmonium.errors import SettingError
-from harmonium.numerics.whole import seed_number
+from harmonium.numerics.whole import seed_number, whole_number
 from harmonium.units.base import AbstractUnits, check_size
 from harmonium.units.bernoulli import Bernoulli
+from harmonium.units.categorical import Categorical
 from harmonium.units.kinds import unit_class
 
 
@@ -35,7 +37,12 @@ class DBM(AbstractLayered):
     hidden layer, bottom first. Weights are ``weight_scale`` times standard normal numbers: those of the bottom layer of
     ``seed``, those above of seeds derived from it. Biases are as the layers have them (zero for sizes).
 
-    Raises `SettingError` for sizes below one, for no hidden layer, and for a seed or ``weight_scale`` out of range.
+    With ``labels`` classes a softmax layer :math:`y` stands on top, coupled to the last hidden layer and observed like
+    the visible one, ``observed == (0, L + 1)``: :meth:`given_label` is the machine that a class leaves. With one hidden
+    layer that is the classification RBM, both :math:`v` and :math:`y` joined to :math:`h`.
+
+    Raises `SettingError` for sizes below one, for no hidden layer, for softmax units elsewhere or fewer than two
+    classes, and for a seed or ``weight_scale`` out of range.
     Source: the chapter's deep Boltzmann machine; its printed energy has no biases, ours has.
 
     >>> dbm = DBM(6, [4, 3], seed=0)
@@ -51,6 +58,7 @@ class DBM(AbstractLayered):
         visible: SupportsIndex | AbstractUnits,
         hidden: Sequence[SupportsIndex | AbstractUnits],
         *,
+        labels: SupportsIndex | Categorical | None = None,
         seed: SupportsIndex = 0,
         weight_scale: float = INITIAL_WEIGHT_SCALE,
     ):
@@ -60,8 +68,9 @@ class DBM(AbstractLayered):
             )
         self.units = tuple(
             layer if isinstance(layer, AbstractUnits) else Bernoulli(check_size(layer, "DBM"))
-            for layer in (visible, *hidden)
+            for layer in (visible, *hidden, *_label_layer(labels))
         )
+        check_softmax_layers(self.units, "a DBM", labels=True)
         self.couplings = tuple(
             Dense(
                 starting_weights(
@@ -108,6 +117,28 @@ class DBM(AbstractLayered):
         fresh = cls(units[0], units[1:], weight_scale=0.0)
         return eqx.tree_at(lambda tree: tree.couplings, fresh, tuple(couplings))
 
+    def given_label(self, label: SupportsIndex) -> DBM:
+        r"""The machine without a label layer that class ``label`` (from 0) leaves: its top bias is shifted.
+
+        .. math:: b_L \to b_L + W_{L+1}\, e_k, \qquad
+            \log Z = \log \sum_k e^{b_{y,k}} Z_k, \quad p(v \mid y = k) = p_k(v)
+
+        so that the laws of rows given a label, and :math:`\log Z` itself, are those of machines without labels. Raises
+        `SettingError` for a machine without labels and a class that it does not have.
+
+        >>> labelled = DBM(6, [4], labels=3, seed=0)
+        >>> labelled.observed, labelled.given_label(2).observed
+        ((0, 2), (0,))
+        """
+        units = check_labels(self, "the machine that a label leaves")
+        number = whole_number(
+            label, f"a label of this machine is a whole number from 0 to {units.states - 1}", least=0, most=units.states - 1
+        )
+        below = self.units[-2].bias + self.couplings[-1].kernel[number]
+        layers = (*self.units[:-2], eqx.tree_at(lambda tree: tree.bias, self.units[-2], below))
+        fresh = DBM(layers[0], layers[1:], weight_scale=0.0)
+        return eqx.tree_at(lambda tree: tree.couplings, fresh, self.couplings[:-1])
+
     def parameters(self) -> dict[str, Any]:
         """The arguments of :meth:`from_arrays`: numpy arrays, and the kinds of unit when not all are Bernoulli."""
         arguments: dict[str, Any] = {
@@ -118,3 +149,13 @@ class DBM(AbstractLayered):
         if set(kinds) != {Bernoulli.kind}:
             arguments["kinds"] = kinds
         return arguments
+
+
+def _label_layer(labels: SupportsIndex | Categorical | None) -> tuple[Categorical, ...]:
+    """The label layer of so many classes, if any."""
+    if labels is None:
+        return ()
+    if isinstance(labels, Categorical):
+        return (labels,)
+    classes = whole_number(labels, "labels must be a whole number of at least 2 classes", "pass e.g. 10", least=2)
+    return (Categorical(classes),)

@@ -16,6 +16,7 @@ from harmonium.errors import SettingError
 from harmonium.numerics.precision import as_double, in_double_precision
 from harmonium.units.base import AbstractUnits
 from harmonium.units.bernoulli import Bernoulli
+from harmonium.units.categorical import Categorical
 from harmonium.units.kinds import unit_class
 
 
@@ -70,12 +71,17 @@ def _log_partition(model: Independent) -> float:
 def field_of_marginals(units: AbstractUnits, mean: ArrayLike, count: float) -> np.ndarray:
     """The field at which ``units`` have the means of ``count`` rows, smoothed by one row of each end of the support.
 
+    Softmax units are smoothed by one row of each state.
+
     In float64: in float32 one row among more than 2**24 is lost, and the field of a constant column infinite.
 
     >>> from harmonium.units.bernoulli import Bernoulli
     >>> field_of_marginals(Bernoulli(2), [0.5, 1.0], 6).tolist()  # log(4/4), log(7/1)
     [0.0, 1.945910149055...]
     """
+    total = np.asarray(mean, np.float64) * count
+    if isinstance(units, Categorical):
+        return np.asarray(units.field_of_mean(jnp.asarray((total + 1.0) / (count + units.states))))
     low, high = units.support[0], units.support[-1]
-    smoothed = (np.asarray(mean, np.float64) * count + low + high) / (count + 2.0)
+    smoothed = (total + low + high) / (count + 2.0)
     return np.asarray(units.field_of_mean(jnp.asarray(smoothed)))

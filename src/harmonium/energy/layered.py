@@ -13,6 +13,7 @@ from harmonium.energy.base import as_layer, as_layers, check_two_valued, with_sh
 from harmonium.energy.bipartite import AbstractBipartite
 from harmonium.energy.couplings.dense import Dense
 from harmonium.energy.cumulant import Split
+from harmonium.energy.labels import label_units
 from harmonium.errors import SettingError
 from harmonium.typing import Configuration, Layers
 from harmonium.units.base import AbstractUnits
@@ -31,6 +32,11 @@ class AbstractLayered(AbstractBipartite):
 
     units: eqx.AbstractVar[tuple[AbstractUnits, ...]]
     couplings: eqx.AbstractVar[tuple[Dense, ...]]
+
+    @property
+    def observed(self) -> tuple[int, ...]:
+        """The visible layer, and with it a label layer at the top."""
+        return (0,) if label_units(self) is None else (0, len(self.units) - 1)
 
     @property
     def sides(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -82,7 +88,7 @@ class AbstractLayered(AbstractBipartite):
         return tuple(configuration)
 
     def pairwise(self) -> tuple[Float[Array, "n n"], Float[Array, " n"]]:
-        check_two_valued(self, "sums over pairs of units")
+        check_two_valued(self, "sums over pairs of units", but=label_units(self))
         edges = np.cumsum([0, *(units.size for units in self.units)])
         matrix = jnp.zeros((edges[-1], edges[-1]), jnp.result_type(self.units[0].bias))
         for index, coupling in enumerate(self.couplings):
@@ -92,11 +98,16 @@ class AbstractLayered(AbstractBipartite):
         return matrix, jnp.concatenate([units.bias for units in self.units])
 
     def split(self, held: bool) -> Split:
-        check_two_valued(self, "an exact sum")
+        labels = label_units(self)
+        check_two_valued(self, "an exact sum", but=labels)
         edges = np.cumsum([0, *(units.size for units in self.units)])
+        left_out = (0,) * held + (() if labels is None else (len(self.units) - 1,))
         sides = [
             tuple(
-                unit for layer in side if layer or not held for unit in range(edges[layer], edges[layer + 1])
+                unit
+                for layer in side
+                if layer not in left_out
+                for unit in range(edges[layer], edges[layer + 1])
             )
             for side in self.sides
         ]

@@ -11,6 +11,7 @@ from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.boltzmann import BoltzmannMachine
 from harmonium.energy.dbm import DBM
 from harmonium.energy.dbn import DBN
+from harmonium.energy.labels import label_units
 from harmonium.energy.parameters import INITIAL_WEIGHT_SCALE
 from harmonium.energy.rbm import RBM
 from harmonium.errors import SettingError
@@ -32,6 +33,7 @@ def build_model(
     visible: str = "bernoulli",
     hidden_units: str = "bernoulli",
     weight_scale: float | None = None,
+    labels: int | None = None,
     seed: int = 0,
 ) -> AbstractEnergyModel:
     """A new model of the named kind for rows of ``visible_size`` values."""
@@ -42,7 +44,12 @@ def build_model(
         raise SettingError(
             f"{article} has one hidden layer, got {len(hidden)} sizes {list(hidden)}; pass one, e.g. 128"
         )
-    sizes = [visible_size, *hidden]
+    if labels is not None and kind != "dbm":
+        raise SettingError(
+            f"labels={labels} is a setting of a dbm, which {article} does not have; leave it out, or use kind 'dbm' "
+            "(--model dbm), with one hidden layer a classification RBM"
+        )
+    sizes = [visible_size, *hidden, *([] if labels is None else [labels])]
     units = sum(sizes)
     weights = (
         units * (units - 1) // 2
@@ -58,6 +65,8 @@ def build_model(
     below = unit_class(visible)(visible_size)
     if kind in _DEEP:
         layers = [unit_class(hidden_units)(count) for count in hidden]
+        if labels is not None:
+            return DBM(below, layers, labels=labels, seed=seed, weight_scale=scale)
         return _DEEP[kind](below, layers, seed=seed, weight_scale=scale)
     (count,) = hidden
     if kind == "bm":
@@ -80,7 +89,8 @@ def describe_model(model: AbstractEnergyModel) -> dict[str, Any] | None:
         kind, layers = "rbm", model.units
     else:
         return None
-    above = layers[1:]
+    labels = label_units(model)
+    above = layers[1:] if labels is None else layers[1:-1]
     if len({units.kind for units in above}) > 1:
         return None
     return {
@@ -88,4 +98,5 @@ def describe_model(model: AbstractEnergyModel) -> dict[str, Any] | None:
         "visible": layers[0].kind,
         "hidden": [units.size for units in above] or [0],
         "hidden_units": above[0].kind if above else Bernoulli.kind,
+        **({} if labels is None else {"labels": labels.states}),
     }

@@ -9,6 +9,7 @@ from jaxtyping import Array
 from numpy.typing import ArrayLike
 
 from harmonium.energy.couplings.dense import Dense
+from harmonium.energy.labels import check_softmax_layers
 from harmonium.energy.layered import AbstractLayered
 from harmonium.energy.parameters import INITIAL_WEIGHT_SCALE, as_parameter, starting_weights
 from harmonium.errors import SettingError
@@ -54,6 +55,7 @@ class RBM(AbstractLayered):
             layer if isinstance(layer, AbstractUnits) else Bernoulli(check_size(layer, "RBM"))
             for layer in (visible, hidden)
         )
+        check_softmax_layers(layers, "an RBM")
         shape = (layers[1].size, layers[0].size)
         if weights is None:
             kernel = starting_weights(shape, seed, weight_scale)

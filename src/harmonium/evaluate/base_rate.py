@@ -36,7 +36,7 @@ def base_of(
         return as_single(Independent(model.units))
     if base == "uniform":
         return as_single(
-            Independent([type(units)(bias=np.zeros(units.size, np.float32)) for units in model.units])
+            Independent([units.with_bias(np.zeros(units.size, np.float32)) for units in model.units])
         )
     if base != "data":
         raise SettingError(f"no base is called {base!r}; choose one of {', '.join(BASES)}")
@@ -64,7 +64,7 @@ def independent_draws(base: Independent, chains: int, words: Words) -> Configura
 
 
 def _at_marginals(units: AbstractUnits, mean: np.ndarray, count: float) -> AbstractUnits:
-    return type(units)(bias=field_of_marginals(units, mean, count).astype(np.float32))
+    return units.with_bias(field_of_marginals(units, mean, count).astype(np.float32))
 
 
 @cache

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.bipartite import AbstractBipartite
 from harmonium.energy.enumeration import log_partition_of
+from harmonium.energy.labels import label_units
 from harmonium.errors import SettingError
 from harmonium.evaluate.estimate import Estimate
 from harmonium.evaluate.halves import can_halve, log_partition_by_halves
@@ -41,6 +42,8 @@ class EnumerationPlan(NamedTuple):
 def plan_enumeration(model: AbstractEnergyModel) -> EnumerationPlan:
     """The cheaper side of a model with two-valued units, its bits, and the operation count of a full sum.
 
+    A label layer counts as the bits that number its classes, rounded up.
+
     One state costs a multiply-add per pair of units across the sides and some twenty operations per softplus; by
     halves, where these are open, a few operations per unit that is summed out. Of a model without sides the units that
     are not independent given the rest are enumerated; see `harmonium.energy.base.AbstractEnergyModel.split`.
@@ -50,15 +53,20 @@ def plan_enumeration(model: AbstractEnergyModel) -> EnumerationPlan:
         split = model.split(held=False)
         operations = _halves_operations(split.bits, len(split.summed)) if by_halves else split.operations
         return EnumerationPlan(None, split.bits, operations, split.operations, by_halves)
+    labels = label_units(model)
     sizes = [sum(model.units[layer].size for layer in side) for side in model.sides]
-    side = int(sizes[1] < sizes[0])
+    states = [float(size) for size in sizes]
+    if labels is not None:
+        place = int(len(model.units) - 1 in model.sides[1])
+        states[place] += math.log2(labels.states) - labels.size
+    side = int(states[1] < states[0])
     for layer in model.sides[side]:
         if len(model.units[layer].support) != 2:
             raise SettingError(
                 f"layer {layer} has {model.units[layer].kind} units, which cannot be enumerated in bits"
             )
-    bits, other = sizes[side], sizes[1 - side]
-    walk = 2.0**bits * other * (2 * bits + 20)
+    bits, other = math.ceil(states[side]), sizes[1 - side]
+    walk = 2.0 ** states[side] * other * (2 * bits + 20)
     return EnumerationPlan(
         side, bits, _halves_operations(bits, other) if by_halves else walk, walk, by_halves
     )
@@ -71,9 +79,13 @@ def _halves_operations(bits: int, summed: int) -> float:
 def likelihood_operations(
     model: AbstractEnergyModel, rows: int, plan: EnumerationPlan | None = None
 ) -> float:
-    """Operations of an exact likelihood of so many rows; each sums over hidden units that are coupled."""
-    plan, held = plan or plan_enumeration(model), model.split(held=True)
-    return plan.operations + (rows * held.operations if held.bits else 0.0)
+    """Operations of an exact likelihood of so many rows; each sums over hidden units that are coupled.
+
+    Of a machine with a label layer rows are counted as if they came without labels: a sum for each class.
+    """
+    plan, held, labels = plan or plan_enumeration(model), model.split(held=True), label_units(model)
+    sums = rows * (1 if labels is None else labels.states)
+    return plan.operations + (sums * held.operations if held.bits else 0.0)
 
 
 def exact_log_partition(
@@ -173,16 +185,26 @@ def sum_states(model: AbstractEnergyModel, side: int | None) -> Float[Array, ""]
     """Log-sum-exp over the states of a side, or, of a model without sides, over all, in the model's own precision."""
     if side is None or not isinstance(model, AbstractBipartite):
         return log_partition_of(model)
-    layers = [model.units[index] for index in model.sides[side]]
+    labels, dtype = label_units(model), jnp.result_type(*jax.tree.leaves(model))
+    labelled = labels is not None and len(model.units) - 1 in model.sides[side]
+    layers = [model.units[index] for index in model.sides[side]][: -1 if labelled else None]
     bits = sum(units.size for units in layers)
     edges = np.cumsum([0, *(units.size for units in layers)])
 
-    def log_weights(number: Array) -> Float[Array, " states"]:
-        states = chunk_of_states(number, bits, 0.0, 1.0, jnp.result_type(*jax.tree.leaves(model)))
+    def log_weights(number: Array, label: Array | None = None) -> Float[Array, " states"]:
+        states = chunk_of_states(number, bits, 0.0, 1.0, dtype)
         configuration = []
         for units, start, stop in zip(layers, edges[:-1], edges[1:], strict=True):
             low, high = units.support
             configuration.append(low + (high - low) * states[:, start:stop])
+        if label is not None:
+            configuration.append(jnp.broadcast_to(label, (len(states), len(label))))
         return -model.marginal_energy(side, tuple(configuration))
 
-    return log_sum_over_states(log_weights, bits)
+    if not labelled or labels is None:
+        return log_sum_over_states(log_weights, bits)
+    one_hot = jnp.eye(labels.states, dtype=dtype)
+    of_class = jax.lax.map(
+        lambda label: log_sum_over_states(lambda number: log_weights(number, label), bits), one_hot
+    )
+    return jax.nn.logsumexp(of_class)

@@ -14,7 +14,7 @@ from harmonium.numerics.compile import compile_function
 from harmonium.numerics.enumerate import all_states
 from harmonium.numerics.halves import LARGEST_HALF, log_sum_exp_over_halves
 from harmonium.numerics.precision import as_double, in_double_precision
-from harmonium.units.base import AbstractLinearUnits
+from harmonium.units.base import AbstractTwoValuedUnits
 
 FEWEST_BITS = 6
 """Below so many enumerated units the plain sum is as fast."""
@@ -42,7 +42,7 @@ def can_halve(model: AbstractEnergyModel) -> bool:
     It is for two-valued units of linear energies, from `FEWEST_BITS` enumerated ones on, with some that are summed out,
     while neither half moves a field by more than `LARGEST_HALF` nats and the tables of the halves fit into memory.
     """
-    if not all(isinstance(units, AbstractLinearUnits) and len(units.support) == 2 for units in model.units):
+    if not all(isinstance(units, AbstractTwoValuedUnits) for units in model.units):
         return False
     split = model.split(held=False)
     longest = -(-split.bits // 2)

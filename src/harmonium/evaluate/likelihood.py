@@ -13,11 +13,13 @@ import numpy as np
 from harmonium.data.base import DataSet
 from harmonium.data.binarization import draw_binary
 from harmonium.data.frames import is_frame, is_sparse
+from harmonium.data.labels import classes_of, has_labels, label_numbers
 from harmonium.data.load import load_data
 from harmonium.data.support import encode
 from harmonium.energy.base import AbstractEnergyModel, check_model
 from harmonium.energy.dbm import DBM
 from harmonium.energy.ensemble import Ensemble
+from harmonium.energy.labels import label_units
 from harmonium.energy.stack import AbstractStack
 from harmonium.errors import SettingError
 from harmonium.evaluate.ais import AIS, both_directions
@@ -82,6 +84,10 @@ def log_likelihood(
     Where that is too much, the score is the lower bound of the mean-field fixed point, as ``kind`` tells;
     ``method="bound"`` asks for it. Minus a log Z that is bracketed or annealed it is only a proxy.
 
+    Of a machine with a label layer it is that of rows *with* their labels, :math:`\log p(v, y)`, where ``data`` is a
+    `DataSet` that has the labels of those rows, and that of the rows alone, :math:`\log p(v) = \log \sum_y p(v, y)`,
+    of an array and of rows without labels.
+
     Of a `DBN` it is that of the density read from the top: the inner layers are enumerated one after the other where
     each has no more than ``bit_budget`` units and all take no more than ``operation_budget`` operations, and else the
     score is a lower bound, as `Bound` says and ``kind`` tells; ``method="bound"`` asks for the variational one. Its log
@@ -128,7 +134,7 @@ def both_estimates(
     check_model(model)
     check_method(method)
     data = as_data(data)
-    visible = visible_rows(model, data, split)
+    visible = observed_rows(model, data, split)
     partition = log_partition(
         model, method, data=data, seed=seed, bit_budget=bit_budget, operation_budget=operation_budget
     )
@@ -350,6 +356,26 @@ def visible_rows(model: AbstractEnergyModel, data: Any, split: str | None = None
         columns=data.columns,
     ).rows
     return draw_binary(rows, 0, units.support) if binarization == "stochastic" else rows
+
+
+def observed_rows(model: AbstractEnergyModel, data: Any, split: str | None = None) -> np.ndarray:
+    """`visible_rows`, of a machine with a label layer with the labels behind them (one-hot), where all are known.
+
+    Rows that are only an array, or of a split without labels or with some that are missing (-1), stay alone.
+    """
+    data = as_data(data)
+    rows = visible_rows(model, data, split)
+    labels = label_units(model)
+    if labels is None or not isinstance(data, DataSet):
+        return rows
+    split = split or ("train" if data.test is None else "test")
+    if not has_labels(data, split):
+        return rows
+    known = classes_of(data, labels.states) if has_labels(data, "train") else range(labels.states)
+    numbers = label_numbers(data, split, list(known))
+    if np.any(numbers < 0):
+        return rows
+    return np.concatenate([rows, np.eye(labels.states, dtype=rows.dtype)[numbers]], axis=1)
 
 
 def check_method(method: Any) -> None:

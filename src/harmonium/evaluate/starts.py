@@ -22,6 +22,7 @@ from harmonium.numerics.precision import as_double, in_double_precision
 from harmonium.numerics.random import Noise
 from harmonium.samplers.base import resting_particles
 from harmonium.typing import Configuration, Layers, Words
+from harmonium.units.categorical import Categorical
 
 MOST_OPERATIONS = 2e11
 """Most operations of an exact sum that is made without being asked for: some ten seconds. Counted, never timed."""
@@ -99,6 +100,8 @@ def equilibrium_starts(
 
 
 def _is_drawn_exactly(model: AbstractBipartite, side: int) -> bool:
+    if any(isinstance(model.units[layer], Categorical) for layer in model.sides[side]):
+        return False
     plan = affordable_plan(model)
     return plan is not None and plan.side == side and plan.walk_operations <= MOST_OPERATIONS
 

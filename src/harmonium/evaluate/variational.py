@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 
+import jax.numpy as jnp
 import numpy as np
 
 from harmonium.energy.dbm import DBM
+from harmonium.energy.labels import label_units, split_observed
 from harmonium.errors import SettingError
 from harmonium.evaluate.bounds import Bound
 from harmonium.evaluate.estimate import Estimate, Kind
@@ -57,7 +59,9 @@ def mean_field_bound(dbm: DBM, rows: np.ndarray) -> Estimate:
 
     .. math:: b_0^\top v + \sum_{l \ge 1} \big(b_l^\top m_l + m_{l-1}^\top W_l\, m_l + H(m_l)\big), \qquad m_0 = v
 
-    With one hidden layer it is no bound but the number itself. ``reason`` holds the sweeps and the residual, ``cost``
+    Of a machine with a label layer it is that of :math:`\log p(v, y)` where rows have labels behind them, and else the
+    label too is inferred. With one hidden layer, and with the label where there is one, it is no bound but the number
+    itself. ``reason`` holds the sweeps and the residual, ``cost``
     the operations. Source: the chapter's variational bound of the deep Boltzmann machine; the printed energy has no
     biases.
 
@@ -73,7 +77,8 @@ def mean_field_bound(dbm: DBM, rows: np.ndarray) -> Estimate:
     values = np.concatenate([values for values, _, _ in found])
     residual = max(residual for _, residual, _ in found)
     sweeps = max(count for _, _, count in found)
-    coupled = bool(dbm.split(held=True).bits)
+    alone = rows.shape[-1] == dbm.units[0].size and label_units(dbm) is not None
+    coupled = alone or bool(dbm.split(held=True).bits)
     pairs = sum(coupling.kernel.size for coupling in dbm.couplings)
     return Estimate(
         value=values,
@@ -94,7 +99,9 @@ def _bounds(dbm: DBM, rows: np.ndarray) -> tuple[np.ndarray, float, int]:
 @cache
 def _bound_program():
     def program(dbm, rows):
-        found = MeanField(SWEEPS, tolerance=TOLERANCE).solve(dbm, Batch(x=rows))
+        visible, label = split_observed(dbm, rows)
+        number = None if label is None else jnp.argmax(label, axis=-1)
+        found = MeanField(SWEEPS, tolerance=TOLERANCE).solve(dbm, Batch(x=visible, label=number))
         return bound_at(dbm, found.means), found.residual, found.sweeps
 
     return compile_function(program)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.bipartite import AbstractBipartite
-from harmonium.inference.base import AbstractInference, Posterior, clamped
+from harmonium.inference.base import AbstractInference, Posterior, clamp_of, clamped
 from harmonium.numerics.random import Noise
 from harmonium.numerics.whole import whole_number
 from harmonium.typing import Batch, Configuration
@@ -43,6 +44,9 @@ class ClampedGibbs(AbstractInference):
         means = [
             units.mean(frozen.field(index, drawn)) for index, units in enumerate(frozen.units[1:], start=1)
         ]
+        held = clamp_of(frozen, batch)[-1]
+        if held is not None:
+            means[-1] = jnp.where(held, drawn[-1], means[-1])
         return Posterior(model.energy(drawn), (batch.x, *means), {})
 
 
@@ -54,14 +58,15 @@ def clamped_chains(noise: Noise, model: AbstractEnergyModel, batch: Batch, sweep
     start = clamped(model, batch)
     if len(start) == 1:
         return start
-    clamp = (True, *(None for _ in start[1:]))
+    clamp = clamp_of(model, batch)
     return jax.lax.fori_loop(
         0, sweeps, lambda draw, now: model.sweep(noise.at(draw), now, clamp=clamp), start
     )
 
 
 def are_coupled(model: AbstractEnergyModel) -> bool:
-    """Whether hidden units depend on one another once the data are given, so that one sweep is not a draw of them."""
+    """Whether hidden units depend on one another once the data are given, with the labels of a machine that has some,
+    so that one sweep is not a draw of them."""
     if isinstance(model, AbstractBipartite):
         return model.sides != (model.observed, (1,))
     return model.split(held=True).bits > 0

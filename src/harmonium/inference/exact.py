@@ -7,6 +7,7 @@ import jax
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.enumeration import hidden_means_of
+from harmonium.energy.labels import label_units, with_labels
 from harmonium.errors import BudgetError
 from harmonium.inference.base import AbstractInference, Posterior
 from harmonium.numerics.random import Noise
@@ -40,10 +41,15 @@ class Exact(AbstractInference):
     def posterior(self, noise: Noise, model: AbstractEnergyModel, batch: Batch) -> Posterior:
         self.check(model)
         frozen = jax.lax.stop_gradient(model)
-        if len(model.units) == 1:
+        given = batch.x
+        if (labels := label_units(model)) is not None:
+            # Labels that are not given at all are summed out; see `harmonium.energy.base`.
+            given = given if batch.label is None else with_labels(given, labels.one_hot(batch.label))
+            hidden = hidden_means_of(frozen, given)
+        elif len(model.units) == 1:
             hidden = ()
         elif len(model.units) == 2 and not model.split(held=True).bits:
             hidden = (frozen.units[1].mean(frozen.field(1, (batch.x, frozen.units[1].natural()))),)
         else:
             hidden = hidden_means_of(frozen, batch.x)
-        return Posterior(model.free_energy(batch.x), (batch.x, *hidden), {})
+        return Posterior(model.free_energy(given), (batch.x, *hidden), {})

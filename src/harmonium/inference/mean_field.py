@@ -13,12 +13,14 @@ from jaxtyping import Array, Float, Int
 
 from harmonium.energy.base import AbstractEnergyModel, check_two_valued
 from harmonium.energy.bipartite import AbstractBipartite
+from harmonium.energy.labels import label_units
 from harmonium.energy.layered import AbstractLayered
 from harmonium.errors import SettingError
-from harmonium.inference.base import AbstractInference, Posterior, clamped
+from harmonium.inference.base import AbstractInference, Posterior, clamp_of, clamped
 from harmonium.numerics.random import Noise
 from harmonium.numerics.whole import is_number, whole_number
-from harmonium.typing import Batch, Configuration
+from harmonium.typing import Batch, Clamp, Configuration
+from harmonium.units.categorical import Categorical
 
 
 def _checked_sweeps(sweeps: int) -> int:
@@ -75,7 +77,7 @@ class MeanField(AbstractInference):
             raise SettingError(f"tolerance must be at least 0, got {self.tolerance!r}; pass e.g. 1e-6")
 
     def check(self, model: AbstractEnergyModel) -> None:
-        check_two_valued(model, "mean-field inference")
+        check_two_valued(model, "mean-field inference", but=label_units(model))
 
     def posterior(self, noise: Noise, model: AbstractEnergyModel, batch: Batch) -> Posterior:
         found = self.solve(jax.lax.stop_gradient(model), batch)
@@ -90,18 +92,20 @@ class MeanField(AbstractInference):
 
         def sweep(carry: tuple[Configuration, Array, Array]) -> tuple[Configuration, Array, Array]:
             before, _, count = carry
-            means = self.sweep(model, before)
+            means = self.sweep(model, before, clamp)
             moved = [jnp.max(jnp.abs(new - old)) for new, old in zip(means[1:], before[1:], strict=True)]
             return means, jnp.max(jnp.stack(moved)), count + 1
 
-        start = started(model, batch)
+        start, clamp = started(model, batch), clamp_of(model, batch)
         if len(start) == 1:
             return FixedPoint(start, jnp.zeros((), start[0].dtype), jnp.int32(0))
         far = jnp.full((), np.inf, start[1].dtype)
         return FixedPoint(*jax.lax.while_loop(go_on, sweep, (start, far, jnp.int32(0))))
 
-    def sweep(self, model: AbstractEnergyModel, means: Configuration) -> Configuration:
-        """One step of every hidden layer in turn."""
+    def sweep(
+        self, model: AbstractEnergyModel, means: Configuration, clamp: Clamp | None = None
+    ) -> Configuration:
+        """One step of every hidden layer in turn, and of the labels that ``clamp`` does not hold."""
         layers = list(means)
         order, damping = range(1, len(layers)), self.damping
         if isinstance(model, AbstractBipartite):
@@ -110,7 +114,9 @@ class MeanField(AbstractInference):
             damping = 0.0 if isinstance(model, AbstractBipartite) else COUPLED_DAMPING
         for index in order:
             aim = model.units[index].mean(model.field(index, tuple(layers)))
-            layers[index] = damping * layers[index] + (1 - damping) * aim
+            moved = damping * layers[index] + (1 - damping) * aim
+            held = None if clamp is None else clamp[index]
+            layers[index] = moved if held is None else jnp.where(held, layers[index], moved)
         return tuple(layers)
 
 
@@ -120,18 +126,32 @@ def started(model: AbstractEnergyModel, batch: Batch) -> Configuration:
         return clamped(model, batch)
     rows, top = batch.x.shape[0], len(model.units) - 1
     layers = [batch.x, *(jnp.zeros((rows, units.size), batch.x.dtype) for units in model.units[1:])]
+    held = clamp_of(model, batch)[-1]
+    known = jnp.zeros((rows, 1), bool) if top == 0 or held is None else jnp.asarray(held)[:, :1]
+    if held is not None:
+        layers[-1] = jnp.where(known, clamped(model, batch)[-1], layers[-1])
     for index, units in enumerate(model.units[1:], start=1):
         field = model.field(index, tuple(layers))
-        if index < top:
-            field = 2 * field - units.natural()
-        layers[index] = jnp.broadcast_to(units.mean(field), layers[index].shape)
+        twice = 2 * field - units.natural()
+        if index + 1 < top:
+            field = twice
+        elif index < top:
+            field = twice if held is None else jnp.where(known, field, twice)
+        mean = jnp.broadcast_to(units.mean(field), layers[index].shape)
+        layers[index] = jnp.where(known, layers[index], mean) if index == top and held is not None else mean
     return tuple(layers)
 
 
 def bound_at(model: AbstractEnergyModel, means: Configuration) -> Float[Array, " rows"]:
-    r"""The bound :math:`-E(v, m) + H(m)` on :math:`\log p(v) + \log Z`, in nats per row, for two-valued units."""
+    r"""The bound :math:`-E(v, m) + H(m)` on :math:`\log p(v) + \log Z`, in nats per row.
+
+    Of a machine with a label layer that is one on :math:`\log p(v, y) + \log Z` in rows whose label is known.
+    """
     bound = -model.energy(means)
     for units, mean in zip(model.units[1:], means[1:], strict=True):
+        if isinstance(units, Categorical):
+            bound = bound + jnp.sum(entr(mean), axis=-1)
+            continue
         low, high = units.support
         on = (mean - low) / (high - low)
         bound = bound + jnp.sum(entr(on) + entr(1 - on), axis=-1)

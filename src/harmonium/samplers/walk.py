@@ -112,12 +112,12 @@ def base_of(model: AbstractEnergyModel, bias: Float[Array, " visible"]) -> Indep
 
     These fields move with the model, so that a base taken at the start of training stays a good one.
     """
-    layers = [type(model.units[0])(bias=bias)]
+    layers = [model.units[0].with_bias(bias)]
     means = [jnp.asarray(layers[0].mean(bias))]
     for index, units in enumerate(model.units[1:], start=1):
         above = tuple(jnp.asarray(rest.mean(rest.natural())) for rest in model.units[index:])
         field = model.field(index, (*means, *above))
-        layers.append(type(units)(bias=field))
+        layers.append(units.with_bias(field))
         means.append(jnp.asarray(units.mean(field)))
     return Independent(layers)
 

@@ -64,16 +64,22 @@ class DataConfig(_Section):
     shape: list[Count] | None = None
     called: str | None = None
     fingerprint: str | None = None
+    label_fingerprint: str | None = None
 
 
 class ModelConfig(_Section):
-    """What is trained. ``kind`` "custom" marks a model that was given in Python."""
+    """What is trained. ``kind`` "custom" marks a model that was given in Python.
+
+    ``labels`` is the number of classes of a label layer, and ``classes`` what the data call them, in order.
+    """
 
     kind: str = "rbm"
     visible: str = "bernoulli"
     hidden: Sizes = [128]
     hidden_units: str = "bernoulli"
     weight_scale: NotNegative | None = None
+    labels: Annotated[Count, Field(ge=2)] | None = None
+    classes: list[int | str] | None = None
 
 
 class SamplerConfig(_Section):

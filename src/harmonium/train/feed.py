@@ -20,13 +20,15 @@ class Feed(eqx.Module):
 
     Binary rows stay uint8 (spins int8) and become floats in the loop. With ``binarize_words`` the rows are grey
     levels in [0, 1] and are drawn to one of the two values of ``support`` anew in every epoch, from noise addressed
-    by (entry, epoch). In the feed of an ensemble these words have a member axis.
+    by (entry, epoch). In the feed of an ensemble these words have a member axis. Of a model with a label layer
+    ``label`` holds the number of each row's class, -1 where it is not known.
     """
 
     rows: Num[Array, "count n"]
     weight: Float[Array, " count"] | None
     binarize_words: UInt32[Array, "*members 2"] | None
     support: tuple[float, ...] = eqx.field(static=True, default=(0.0, 1.0))
+    label: Int[Array, " count"] | None = None
 
     def batch(
         self,
@@ -49,7 +51,8 @@ class Feed(eqx.Module):
             weight = self.weight[order] if real is None else self.weight[order] * real
         elif real is not None:
             weight = real
-        return Batch(x=x, weight=weight, row=order)
+        label = None if self.label is None else self.label[order]
+        return Batch(x=x, weight=weight, label=label, row=order)
 
 
 class Order:

@@ -146,6 +146,7 @@ def fit(
     if not isinstance(model, Ensemble):
         check_members(config.train, template, rule, len(dataset.train))
     start_of_all = model if isinstance(model, Ensemble) else rebuild.members_like(model, config, dataset)
+    config = rebuild.with_classes(config, template, dataset)
     setup = prepare(start_of_all, dataset, rule, config.train, optimizer)
     folder = None if out is None else RunFolder.create(out, force=force)
     return start(setup, config, dataset, folder, reporter)
@@ -208,8 +209,10 @@ def resume(
                 "the folder elsewhere to go further with this level"
             )
         dataset = rebuild.load_data_again(folder, config, data)
+        again = rebuild.model(config, dataset) if model is None else model
+        rebuild.with_classes(config, again.member(0) if isinstance(again, Ensemble) else again, dataset)
         setup = prepare(
-            _shaped_like(rebuild.model(config, dataset) if model is None else model, config),
+            _shaped_like(again, config),
             dataset,
             rebuild.rule(config) if rule is None else rule,
             config.train,
@@ -272,12 +275,14 @@ def set_up(config: RunConfig, data: DataSet | None = None) -> tuple[Setup, RunCo
     data = rebuild.load_data(config) if data is None else data
     rebuild.check_fingerprint(data, config.data.fingerprint, "the settings")
     rule = rebuild.rule(config)
+    if config.model.labels is not None:
+        config = rebuild.with_classes(config, rebuild.model(config, data), data)
     if (config.train.members or 1) > 1:
         check_members(config.train, rebuild.model(config, data), rule, len(data.train))
     setup = prepare(rebuild.members(config, data), data, rule, config.train, rebuild.optimizer(config))
     resolved = {
         **config.to_dict(),
-        "data": rebuild.describe_data(data),
+        "data": {**rebuild.describe_data(data), "label_fingerprint": config.data.label_fingerprint},
         "sampler": describe_rule(rule) or config.to_dict()["sampler"],
     }
     return setup, read_settings(resolved), data
@@ -312,7 +317,7 @@ def start(
         )
         if folder is not None:
             if data.source.get("array"):
-                rebuild.keep_data(folder, data)
+                rebuild.keep_data(folder, data, labelled=config.data.label_fingerprint is not None)
             folder.write_environment()
             # The state comes before the settings: where there are settings, the run can be resumed.
             drive.save()

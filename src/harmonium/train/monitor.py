@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.dbm import DBM
+from harmonium.energy.labels import split_observed
 from harmonium.energy.stack import AbstractStack
 from harmonium.evaluate.estimate import Estimate
 from harmonium.evaluate.exact import (
@@ -202,7 +203,8 @@ def vital_signs(
 ) -> tuple[Array, ...]:
     """What `Health` holds, on the device; the weights of a machine without any have a root mean square of zero."""
     noise = Noise.of(update_words(key, index[None])[0]).stream(_PROBE_STREAM)
-    held = _held_at(noise, model, probe)
+    probe, label = split_observed(model, probe)
+    held = _held_at(noise, model, probe, label)
     reconstructed = model.sweep(noise.at(1), held)
     samples, sample_weight = (reconstructed, weight) if chains is None else (chains, None)
     data_energy, model_energy = (
@@ -220,10 +222,18 @@ def vital_signs(
     )
 
 
-def _held_at(noise: Noise, model: AbstractEnergyModel, probe: Float[Array, "rows n"]) -> Configuration:
-    """The probe rows with their hidden layers drawn; in a stack with the visible layer of each level at the means that
+def _held_at(
+    noise: Noise,
+    model: AbstractEnergyModel,
+    probe: Float[Array, "rows n"],
+    label: Float[Array, "rows states"] | None,
+) -> Configuration:
+    """The probe rows, and their labels if any, with their hidden layers drawn; in a stack with the visible layer of each level at the means that
     the level below recognises, which is where training holds it."""
     blank = tuple(jnp.zeros((probe.shape[0], units.size)) for units in model.units[1:])
+    if label is not None:
+        clamp = (True, *(None for _ in blank[1:]), True)
+        return model.sweep(noise, (probe, *blank[:-1], label), clamp=clamp)
     if not isinstance(model, AbstractStack):
         return model.sweep(noise, (probe, *blank), clamp=(True, *(None for _ in blank)))
     layers = [probe, *blank]

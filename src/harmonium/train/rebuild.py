@@ -11,10 +11,12 @@ import jax
 import numpy as np
 
 from harmonium.data.base import DataSet
+from harmonium.data.labels import classes_of, label_fingerprint
 from harmonium.data.load import as_dataset, from_source
 from harmonium.energy import names as models
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.ensemble import Ensemble
+from harmonium.energy.labels import label_units
 from harmonium.errors import DataError, FileError, SettingError
 from harmonium.inference.names import default_inference
 from harmonium.numerics.precision import as_single
@@ -84,6 +86,7 @@ def model(config: RunConfig, data: DataSet) -> AbstractEnergyModel:
         visible=settings.visible,
         hidden_units=settings.hidden_units,
         weight_scale=settings.weight_scale,
+        labels=settings.labels,
         seed=config.train.seed,
     )
 
@@ -174,7 +177,7 @@ def load_data(config: RunConfig) -> DataSet:
         raise SettingError(
             f"both data.name={settings.name!r} and data.path={settings.path!r} are given; keep one"
         )
-    return from_source(settings.model_dump(exclude_none=True, exclude={"fingerprint"}))
+    return from_source(settings.model_dump(exclude_none=True, exclude={"fingerprint", "label_fingerprint"}))
 
 
 def check_fingerprint(data: DataSet, expected: str | None, whose: str) -> None:
@@ -191,13 +194,44 @@ def describe_data(data: DataSet) -> dict[str, Any]:
     return {**data.source, "fingerprint": data.fingerprint}
 
 
-def keep_data(folder: RunFolder, data: DataSet) -> None:
-    """Keep rows that were only in memory, so that the run can go on without whoever made them."""
+def with_classes(config: RunConfig, template: AbstractEnergyModel, data: DataSet) -> RunConfig:
+    """The settings of a model with a label layer, with what its data call the classes; any others as they are.
+
+    Raises `DataError` where the labels are no longer those that the settings say, and for data without any.
+    """
+    labels = label_units(template)
+    if labels is None:
+        return config
+    found, expected = label_fingerprint(data), config.data.label_fingerprint
+    classes = classes_of(data, labels.states)
+    if expected is not None and found != expected:
+        raise DataError(
+            f"the labels of {data.name} have fingerprint {found}, but the run began with {expected}; bring back those "
+            "it began with, or start a new run"
+        )
+    return config.model_copy(
+        update={
+            "model": config.model.model_copy(update={"classes": classes}),
+            "data": config.data.model_copy(update={"label_fingerprint": found}),
+        }
+    )
+
+
+def keep_data(folder: RunFolder, data: DataSet, labelled: bool = False) -> None:
+    """Keep rows that were only in memory, so that the run can go on without whoever made them.
+
+    Labels are kept for a model that learns them, ``labelled``, as numbers and, in the description, what these mean.
+    """
     arrays = data.splits()
     if data.weight is not None:
         arrays["weight"] = data.weight
+    meanings: dict[str, Any] = {}
+    for split, values in (data.labels or {}).items() if labelled else ():
+        names, numbers = np.unique(np.asarray(values), return_inverse=True)
+        arrays[f"{split}_labels"], meanings[split] = np.ravel(numbers).astype(np.int32), names.tolist()
     shape = None if data.shape is None else list(data.shape)
-    folder.write_data(arrays, {"name": data.name, "binarization": data.binarization, "shape": shape})
+    about = {"name": data.name, "binarization": data.binarization, "shape": shape}
+    folder.write_data(arrays, about | ({"labels": meanings} if meanings else {}))
 
 
 def load_data_again(folder: RunFolder, config: RunConfig, given: Any = None) -> DataSet:
@@ -211,9 +245,18 @@ def load_data_again(folder: RunFolder, config: RunConfig, given: Any = None) -> 
         splits, about = folder.read_data()
         arrays: dict[str, Any] = dict(splits)
         weight = arrays.pop("weight", None)
+        labels = {
+            split: np.asarray(names)[arrays.pop(f"{split}_labels")]
+            for split, names in about.get("labels", {}).items()
+        }
         shape = None if about["shape"] is None else tuple(about["shape"])
         data = DataSet(
-            about["name"], **arrays, weight=weight, shape=shape, binarization=about["binarization"]
+            about["name"],
+            **arrays,
+            weight=weight,
+            labels=labels or None,
+            shape=shape,
+            binarization=about["binarization"],
         )
     else:
         try:

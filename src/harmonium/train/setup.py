@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -14,16 +15,20 @@ from jaxtyping import Array
 
 from harmonium.data.base import DataSet
 from harmonium.data.binarization import draw_binary
+from harmonium.data.labels import classes_of, label_numbers
 from harmonium.data.support import encode
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.ensemble import Ensemble
 from harmonium.energy.independent import field_of_marginals
-from harmonium.errors import SettingError
-from harmonium.evaluate.likelihood import visible_rows
+from harmonium.energy.labels import label_units
+from harmonium.errors import DataError, SettingError
+from harmonium.evaluate.likelihood import observed_rows
+from harmonium.inference.exact import Exact
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.precision import as_single
 from harmonium.numerics.random import BEYOND_UPDATES, key_words, seed_key
 from harmonium.rules.base import AbstractAdaptiveRule, AbstractRule
+from harmonium.rules.contrastive import Contrastive
 from harmonium.train.config import TrainConfig
 from harmonium.train.ensemble import Orders, first_member_states, member_seed
 from harmonium.train.ensemble_monitor import EnsembleMonitor
@@ -34,6 +39,7 @@ from harmonium.train.optimizers import build_optimizer
 from harmonium.train.schedules import Linear, Rates
 from harmonium.train.state import TrainState
 from harmonium.typing import Batch
+from harmonium.units.categorical import Categorical
 
 DEFAULT_RATE = 0.3
 """Learning rate of plain SGD when none is given; see docs/decisions."""
@@ -84,6 +90,8 @@ def prepare(
         )
     model = model.member(0) if isinstance(model, Ensemble) else model
     units = model.units[model.observed[0]]
+    labels = label_units(model)
+    numbers = None if labels is None else _training_labels(data, labels, rule)
     stochastic = data.binarization == "stochastic"
     rows = encode(
         data.train,
@@ -98,6 +106,7 @@ def prepare(
         # Rows of zero weight take no part: not in batches, not in means, not in the count of an epoch.
         kept = np.flatnonzero(data.weight)
         rows, weight = rows[kept], np.asarray(data.weight, np.float32)[kept]
+        numbers = None if numbers is None else numbers[kept]
     key = seed_key(settings.seed)
     keys = [seed_key(member_seed(settings.seed, member)) for member in range(len(ensemble or ()))]
     order = (
@@ -113,14 +122,20 @@ def prepare(
         low, high = units.support
         mean = low + (high - low) * mean
 
+    shares = None
+    if labels is not None and numbers is not None:
+        shares = _class_shares(numbers, weight, labels.states)
+
     def begun(model: AbstractEnergyModel) -> AbstractEnergyModel:
         model = as_single(model)
-        return biases_from_data(model, mean, len(rows)) if settings.initialize else model
+        return biases_from_data(model, mean, len(rows), shares) if settings.initialize else model
 
     words = None
     if stochastic:
         words = jnp.stack([binarization_words(one) for one in keys]) if keys else binarization_words(key)
     feed = Feed(jnp.asarray(rows), None if weight is None else jnp.asarray(weight), words, units.support)
+    if numbers is not None:
+        feed = replace(feed, label=jnp.asarray(numbers))
     rate = settings.learning_rate
     if rate is None:
         rate = (
@@ -163,10 +178,12 @@ def prepare(
         rate_scale=jnp.ones(len(keys), jnp.float32) if keys else jnp.float32(1.0),
     )
     probe = draw_binary(rows, 0, units.support) if stochastic else rows
+    if labels is not None and numbers is not None and np.all(numbers >= 0):
+        probe = np.concatenate([probe, np.eye(labels.states, dtype=probe.dtype)[numbers]], axis=1)
     held_out = None
     for split in ("valid", "test"):
         if split in data.splits():
-            held_out = (split, visible_rows(model, data, split))
+            held_out = (split, observed_rows(model, data, split))
             break
     monitor = Monitor(rule, probe, held_out, weight)
     return Setup(trainer, state, feed, order, EnsembleMonitor(monitor) if keys else monitor)
@@ -192,19 +209,51 @@ def _init_program():
     return compile_function(program, static_argnums=0)
 
 
-def biases_from_data(model: AbstractEnergyModel, mean: np.ndarray, count: int) -> AbstractEnergyModel:
+def _training_labels(data: DataSet, labels: Categorical, rule: AbstractRule) -> np.ndarray:
+    """The number of every training row's class, from 0, or -1 where it is not known.
+
+    Raises `DataError` for data without labels or with others than those of the label layer, and `SettingError` for
+    labels that are not known and a rule that must know them.
+    """
+    numbers = label_numbers(data, "train", classes_of(data, labels.states))
+    count = int(np.sum(numbers < 0))
+    free = isinstance(rule, Contrastive) and rule.persistent and not isinstance(rule.inference, Exact)
+    if count and not free:
+        raise SettingError(
+            f"{count} training rows of {data.name} have labels that are not known (-1), which only persistent chains with "
+            "inference='mean-field' or 'gibbs' (--sampler pcd --inference mean-field) learn from; leave such rows out"
+        )
+    if count == len(numbers):
+        raise DataError(f"none of the {count} training labels of {data.name} is known (all are -1); give some")
+    return numbers
+
+
+def _class_shares(numbers: np.ndarray, weight: np.ndarray | None, states: int) -> np.ndarray:
+    """How often each class occurs among the rows whose label is known, in all 1."""
+    known = numbers >= 0
+    counts = np.bincount(numbers[known], None if weight is None else weight[known], minlength=states)
+    return (counts / counts.sum()).astype(np.float32)
+
+
+def biases_from_data(
+    model: AbstractEnergyModel, mean: np.ndarray, count: int, shares: np.ndarray | None = None
+) -> AbstractEnergyModel:
     """Start a fresh model at the data's marginals.
 
     Only a model all of whose biases are exactly zero counts as fresh; any other is returned as it is. Visible biases
     become the field of the column means (smoothed by one row of each value, so that a constant column stays finite),
-    and, in coordinates centred at those means, hidden biases stay zero.
+    those of a label layer that of the ``shares`` of the classes, and, in coordinates centred at those means, hidden biases stay zero.
     """
     if any(np.any(np.asarray(units.bias)) for units in model.units):
         return model
     units = model.units[0]
     bias = field_of_marginals(units, mean, count).astype(np.float32)
     centred = eqx.tree_at(lambda tree: tree.units[0].bias, model, bias)
-    offsets = (jnp.asarray(mean), *(jnp.asarray(other.mean(other.natural())) for other in model.units[1:]))
+    if shares is not None:
+        top = field_of_marginals(model.units[-1], shares, count).astype(np.float32)
+        centred = eqx.tree_at(lambda tree: tree.units[-1].bias, centred, top)
+    rest = (jnp.asarray(other.mean(other.natural())) for other in centred.units[1:])
+    offsets = (jnp.asarray(mean), *rest)
     return as_single(centred.from_centred(offsets))
 
 

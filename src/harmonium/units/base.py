@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import SupportsIndex
+from typing import Self, SupportsIndex
 
 import equinox as eqx
 import jax
@@ -39,6 +39,10 @@ class AbstractUnits(eqx.Module):
     def size(self) -> int:
         """How many units the layer has."""
         return self.bias.shape[-1]
+
+    def with_bias(self, bias: ArrayLike) -> Self:
+        """A layer of the same kind with another bias."""
+        return eqx.tree_at(lambda units: units.bias, self, bias)
 
     @abstractmethod
     def natural(self) -> Float[Array, " n"]:
@@ -99,6 +103,10 @@ class AbstractLinearUnits(AbstractUnits):
 
     def entropy(self, field: Float[Array, "*batch n"]) -> Float[Array, "*batch"]:
         return self.log_partition(field) - jnp.sum(field * self.mean(field), axis=-1)
+
+
+class AbstractTwoValuedUnits(AbstractLinearUnits):
+    """Linear units that take either of two values, each independently of the others of its layer."""
 
 
 def starting_bias(size: SupportsIndex | None, bias: ArrayLike | None, what: str) -> Array:

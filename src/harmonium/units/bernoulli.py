@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 
 from harmonium.numerics.logspace import logistic, softplus_change, softplus_sum
 from harmonium.numerics.random import uniform
-from harmonium.units.base import AbstractLinearUnits, starting_bias
+from harmonium.units.base import AbstractTwoValuedUnits, starting_bias
 
 
-class Bernoulli(AbstractLinearUnits):
+class Bernoulli(AbstractTwoValuedUnits):
     r"""A layer of ``size`` binary units, 0 or 1.
 
     With field :math:`f`, :math:`p(x = 1) = \sigma(f)`, the cumulant is :math:`\log(1 + e^f)` and the layer's own

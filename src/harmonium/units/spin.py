@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 
 from harmonium.numerics.logspace import logistic, softplus_change, softplus_sum
 from harmonium.numerics.random import uniform
-from harmonium.units.base import AbstractLinearUnits, starting_bias
+from harmonium.units.base import AbstractTwoValuedUnits, starting_bias
 
 
-class Spin(AbstractLinearUnits):
+class Spin(AbstractTwoValuedUnits):
     r"""A layer of ``size`` Ising spins, -1 or +1.
 
     With field :math:`f`, :math:`p(x = 1) = \sigma(2f)`, the mean is :math:`\tanh f`, the cumulant is
