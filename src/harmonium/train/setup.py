@@ -224,7 +224,9 @@ def _training_labels(data: DataSet, labels: Categorical, rule: AbstractRule) -> 
             "inference='mean-field' or 'gibbs' (--sampler pcd --inference mean-field) learn from; leave such rows out"
         )
     if count == len(numbers):
-        raise DataError(f"none of the {count} training labels of {data.name} is known (all are -1); give some")
+        raise DataError(
+            f"none of the {count} training labels of {data.name} is known (all are -1); give some"
+        )
     return numbers
 
 
