@@ -17,6 +17,7 @@ _PUBLIC = {
     "Ensemble": "harmonium.energy.ensemble",
     "Bernoulli": "harmonium.units.bernoulli",
     "Spin": "harmonium.units.spin",
+    "Categorical": "harmonium.units.categorical",
     "CD": "harmonium.rules.contrastive",
     "PCD": "harmonium.rules.contrastive",
     "ExactGradient": "harmonium.rules.likelihood",
@@ -39,6 +40,8 @@ _PUBLIC = {
     "pseudo_likelihood": "harmonium.evaluate.proxies",
     "reconstruction_error": "harmonium.evaluate.proxies",
     "raise_likelihood": "harmonium.evaluate.raise_proxy",
+    "classify": "harmonium.evaluate.classify",
+    "Classification": "harmonium.evaluate.classify",
     "Estimate": "harmonium.evaluate.estimate",
     "ParallelTempering": "harmonium.samplers.tempering",
     "CAST": "harmonium.samplers.cast",
@@ -68,6 +71,8 @@ if TYPE_CHECKING:
     from harmonium.evaluate.ais import AIS as AIS
     from harmonium.evaluate.bounds import Bound as Bound
     from harmonium.evaluate.bracket import Bracket as Bracket
+    from harmonium.evaluate.classify import Classification as Classification
+    from harmonium.evaluate.classify import classify as classify
     from harmonium.evaluate.estimate import Estimate as Estimate
     from harmonium.evaluate.likelihood import log_likelihood as log_likelihood
     from harmonium.evaluate.likelihood import log_partition as log_partition
@@ -96,6 +101,7 @@ if TYPE_CHECKING:
     from harmonium.train.rebuild import load_run as load_run
     from harmonium.train.run import Run as Run
     from harmonium.units.bernoulli import Bernoulli as Bernoulli
+    from harmonium.units.categorical import Categorical as Categorical
     from harmonium.units.spin import Spin as Spin
 
 

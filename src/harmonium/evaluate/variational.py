@@ -86,7 +86,7 @@ def mean_field_bound(dbm: DBM, rows: np.ndarray) -> Estimate:
         reliable=bool(np.isfinite(values).all()),
         reason=f"mean field, {sweeps} sweeps to a residual of {residual:.1e}" if coupled else "",
         method="mean-field" if coupled else "exact",
-        cost={"operations": 4.0 * len(rows) * (sweeps + 1) * pairs},
+        cost={"operations": 4.0 * len(rows) * (sweeps + 1) * pairs, "residual": residual},
     )
 
 
