@@ -27,6 +27,7 @@ from harmonium.samplers.base import AbstractSampler
 from harmonium.samplers.gibbs import Gibbs
 from harmonium.typing import Clamp
 from harmonium.units.base import AbstractUnits
+from harmonium.units.pair import BernoulliPair, SpinPair
 from tests.contracts.deep_cases import DEEP, DEEP_RULE, WRONG_DEEP_RULE, of_deep, wrongly_exchanged_chains
 from tests.contracts.drawn_cases import DRAWN as DRAWN
 from tests.contracts.drawn_cases import log_probability
@@ -57,6 +58,8 @@ Law = Callable[[Table], np.ndarray]
 UNITS: dict[str, type[AbstractUnits]] = {
     "bernoulli": hm.Bernoulli,
     "spin": hm.Spin,
+    "bernoulli-pair": BernoulliPair,
+    "spin-pair": SpinPair,
 }
 """Every kind of unit, by its name."""
 

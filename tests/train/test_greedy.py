@@ -14,7 +14,7 @@ from harmonium.errors import SettingError
 from harmonium.numerics.enumerate import all_states
 from harmonium.numerics.precision import as_single
 from harmonium.train.config import read_settings
-from harmonium.train.greedy import next_level, passed_up
+from harmonium.train.levels import next_level, passed_up
 from tests.contracts.machines import wave_rbm
 from tests.train.killing import Blow, remains, run_under, unbroken
 from tests.train.runs import bits

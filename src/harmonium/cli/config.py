@@ -41,8 +41,14 @@ SETTING_OF_FLAG = {
 """Which setting each flag of ``harmonium train`` gives."""
 
 # A layer that gives one of these replaces the others of a lower layer; given both in one layer, they are refused.
-_EXCLUSIVE = (("train.epochs", "train.updates"), ("data.name", "data.path", "data.array"))
+_EXCLUSIVE = (
+    ("train.epochs", "train.updates"),
+    ("joint.epochs", "joint.updates"),
+    ("data.name", "data.path", "data.array"),
+)
 _OF_THE_SOURCE = ("data.scale", "data.shape", "data.called")
+
+_OF_A_SECOND_STAGE = "joint."
 
 Layer = dict[str, Any]
 
@@ -140,13 +146,18 @@ def _value(text: str) -> Any:
 
 
 def _known(key: str) -> str:
-    """The full name of a setting, also where the section was left out and only one has it."""
+    """The full name of a setting, also where the section was left out and only one has it.
+
+    What a section [joint] repeats of others is theirs where it is left out.
+    """
     from harmonium.train.config import known_settings
 
     full = [f"{section}.{name}" for section, names in known_settings().items() for name in names]
     if key in full:
         return key
-    ending = [name for name in full if name.partition(".")[2] == key]
+    ending = [
+        name for name in full if name.partition(".")[2] == key and not name.startswith(_OF_A_SECOND_STAGE)
+    ]
     if len(ending) == 1:
         return ending[0]
     if ending:

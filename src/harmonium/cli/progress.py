@@ -91,6 +91,8 @@ def report_line(record: dict[str, Any], pace: float | None, compiling: bool = Fa
     'update 100 of 200, 50 updates/s, 2 s left, free-energy gap +0.500 nats'
     """
     whose = f"level {record['level']}, " if "level" in record else ""
+    if "joint" in record:
+        whose = "all levels jointly, "
     if "levels" in record:
         whose = f"levels 0 to {record['level']} together, "
     parts = [f"{whose}update {record['index']} of {record['horizon']}"]

@@ -96,9 +96,7 @@ def label_scores_of(
     r"""Per row and class :math:`-F(v, k)`, the logarithm of :math:`p(v, k)` up to :math:`\log Z`, in nats."""
     labels = check_labels(model, "a score of every class")
     rows = as_layer(model, 0, rows)
-    blocks = jnp.broadcast_to(
-        jnp.eye(labels.size, dtype=rows.dtype), (*rows.shape[:-1], labels.size, labels.size)
-    )
+    blocks = jnp.broadcast_to(jnp.eye(labels.size, dtype=rows.dtype), (*rows.shape[:-1], labels.size, labels.size))
     each = jnp.broadcast_to(rows[..., None, :], (*blocks.shape[:-1], rows.shape[-1]))
     return -free_energy_of(model, with_labels(each, blocks))
 

@@ -67,9 +67,7 @@ def split_observed(
     if labels is not None and rows.shape[-1] == visible + labels.size:
         return rows[..., :visible], rows[..., visible:]
     if rows.shape[-1] != visible:
-        either = (
-            "" if labels is None else f", or {visible + labels.size} with the label behind them (one-hot)"
-        )
+        either = "" if labels is None else f", or {visible + labels.size} with the label behind them (one-hot)"
         raise SettingError(
             f"layer 0 has {visible} units, got an array of shape {rows.shape}; its last axis must be {visible}{either}"
         )

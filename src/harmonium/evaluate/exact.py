@@ -18,6 +18,7 @@ from harmonium.energy.labels import label_units
 from harmonium.errors import SettingError
 from harmonium.evaluate.estimate import Estimate
 from harmonium.evaluate.halves import can_halve, log_partition_by_halves
+from harmonium.inference.clamped import are_coupled
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.enumerate import BIT_BUDGET, check_bits, chunk_of_states, log_sum_over_states
 from harmonium.numerics.precision import as_double, in_double_precision
@@ -55,16 +56,17 @@ def plan_enumeration(model: AbstractEnergyModel) -> EnumerationPlan:
         return EnumerationPlan(None, split.bits, operations, split.operations, by_halves)
     labels = label_units(model)
     sizes = [sum(model.units[layer].size for layer in side) for side in model.sides]
+    many = [[layer for layer in side if len(model.units[layer].support) != 2] for side in model.sides]
+    if all(many):
+        layer = many[int(sizes[1] < sizes[0])][0]
+        raise SettingError(
+            f"layer {layer} has {model.units[layer].kind} units, which cannot be enumerated in bits"
+        )
     states = [float(size) for size in sizes]
     if labels is not None:
         place = int(len(model.units) - 1 in model.sides[1])
         states[place] += math.log2(labels.states) - labels.size
-    side = int(states[1] < states[0])
-    for layer in model.sides[side]:
-        if len(model.units[layer].support) != 2:
-            raise SettingError(
-                f"layer {layer} has {model.units[layer].kind} units, which cannot be enumerated in bits"
-            )
+    side = min((side for side in (0, 1) if not many[side]), key=lambda side: states[side])
     bits, other = math.ceil(states[side]), sizes[1 - side]
     walk = 2.0 ** states[side] * other * (2 * bits + 20)
     return EnumerationPlan(
@@ -83,9 +85,9 @@ def likelihood_operations(
 
     Of a machine with a label layer rows are counted as if they came without labels: a sum for each class.
     """
-    plan, held, labels = plan or plan_enumeration(model), model.split(held=True), label_units(model)
+    plan, labels = plan or plan_enumeration(model), label_units(model)
     sums = rows * (1 if labels is None else labels.states)
-    return plan.operations + (sums * held.operations if held.bits else 0.0)
+    return plan.operations + (sums * model.split(held=True).operations if are_coupled(model) else 0.0)
 
 
 def exact_log_partition(

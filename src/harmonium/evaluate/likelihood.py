@@ -344,18 +344,18 @@ def visible_rows(model: AbstractEnergyModel, data: Any, split: str | None = None
     units = model.units[model.observed[0]]
     data = as_data(data)
     if not isinstance(data, DataSet):
-        return encode(data, units.support, "the rows", width=units.size).rows
+        return encode(data, units.ends, "the rows", width=units.size).rows
     split = split or ("train" if data.test is None else "test")
     binarization = data.binarization
     rows = encode(
         data.split(split),
-        units.support,
+        units.ends,
         f"the {split} rows",
         width=units.size,
         binarization=binarization,
         columns=data.columns,
     ).rows
-    return draw_binary(rows, 0, units.support) if binarization == "stochastic" else rows
+    return draw_binary(rows, 0, units.ends) if binarization == "stochastic" else rows
 
 
 def observed_rows(model: AbstractEnergyModel, data: Any, split: str | None = None) -> np.ndarray:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, Float
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.couplings.short import with_short_products
@@ -28,7 +29,7 @@ from harmonium.samplers.base import (
     AbstractSamplerState,
     resting_particles,
 )
-from harmonium.samplers.gibbs import Gibbs
+from harmonium.samplers.gibbs import Gibbs, GibbsState
 from harmonium.typing import Batch, Configuration, Step, Words
 
 PRECISIONS = ("float32", "bfloat16")
@@ -53,6 +54,12 @@ def _checked_burn_in(sweeps: SupportsIndex) -> int:
     return whole_number(sweeps, "burn_in must be a whole number of at least 0", "pass e.g. 20", least=0)
 
 
+def _checked_final_steps(steps: SupportsIndex | None) -> int | None:
+    if steps is None:
+        return None
+    return whole_number(steps, "final_steps must be a whole number of at least 1", "pass e.g. 10")
+
+
 class ContrastiveState(eqx.Module):
     """Persistent chains (None when chains restart from the data) and centring offsets (None when not centred)."""
 
@@ -73,12 +80,17 @@ class Contrastive(AbstractAdaptiveRule):
     running mean (rate ``offset_rate``) of the hidden ones. That changes the path of training, never the distribution
     of a model.
 
+    With ``final_steps`` chains that restart make more and more sweeps, from ``sampler.steps`` of the first updates to
+    so many of the last ones, every number for as many updates: at update :math:`n` of :math:`N` they are
+    :math:`k_0 + \lfloor (k_1 - k_0 + 1)\, n / N \rfloor`.
+
     With ``precision`` "bfloat16" the products of sweeps and energies read weights rounded to sixteen bits; weights,
     gradients and sums keep thirty-two. That pays on processors with instructions for it.
 
-    Raises `SettingError` for fewer than one chain and for a precision of another name. Source: the chapter's algorithms
-    CD-k and SML. Where it prints :math:`\hat h v^\top` and :math:`\tilde v \tilde h^\top` both terms are visible by
-    hidden; where :math:`\Delta_c \leftarrow \Delta_b - \dots` it is :math:`\Delta_c - \dots`; there is a step size.
+    Raises `SettingError` for fewer than one chain, for a precision of another name, and for ``final_steps`` that are
+    fewer than the first or not of sweeps that restart. Source: the chapter's algorithms CD-k and SML. Where it prints
+    :math:`\hat h v^\top` and :math:`\tilde v \tilde h^\top` both terms are visible by hidden; where
+    :math:`\Delta_c \leftarrow \Delta_b - \dots` it is :math:`\Delta_c - \dots`; there is a step size.
     """
 
     sampler: AbstractSampler
@@ -89,9 +101,21 @@ class Contrastive(AbstractAdaptiveRule):
     offset_rate: float = 0.01
     burn_in: int = eqx.field(default=20, converter=_checked_burn_in)
     precision: str = "float32"
+    final_steps: int | None = eqx.field(default=None, converter=_checked_final_steps)
 
     def __check_init__(self):
         check_centring(self.centred, self.offset_rate)
+        if self.final_steps is not None:
+            if self.persistent or not isinstance(self.sampler, Gibbs):
+                raise SettingError(
+                    f"final_steps={self.final_steps} are of Gibbs sweeps that restart from the data, as those of hm.CD "
+                    "(--sampler cd); leave them out"
+                )
+            if self.final_steps < self.sampler.steps:
+                raise SettingError(
+                    f"final_steps={self.final_steps} are fewer than the steps={self.sampler.steps} of the first "
+                    "update; pass at least as many"
+                )
         if not is_name(self.precision, PRECISIONS):
             raise SettingError(
                 f"no precision of products is called {self.precision!r}; choose one of {', '.join(PRECISIONS)}"
@@ -124,7 +148,7 @@ class Contrastive(AbstractAdaptiveRule):
             start, chain_weight = state.sampler, None
         else:
             start, chain_weight = self._restart(noise, step, frozen, batch), batch.weight
-        sampled, info = self.sampler.step(noise, frozen, start)
+        sampled, info = self._moved(noise, step, frozen, start)
         if isinstance(self.sampler, AbstractAdaptiveSampler):
             sampled = self.sampler.adapt(sampled, info)
         posterior = positive_phase(self.inference, noise.stream(_INFERENCE_STREAM), model, batch)
@@ -133,6 +157,22 @@ class Contrastive(AbstractAdaptiveRule):
         offsets = moved_offsets(state.offsets, posterior.means, batch.weight, self.offset_rate)
         after = ContrastiveState(sampled if self.persistent else None, offsets)
         return positive - negative, (after, {**info, **posterior.info})
+
+    def steps_at(self, step: Step) -> Int[Array, ""] | int:
+        """Sweeps of the update that is made now, where the sampler is Gibbs."""
+        assert isinstance(self.sampler, Gibbs)
+        if self.final_steps is None:
+            return self.sampler.steps
+        more = self.final_steps - self.sampler.steps
+        past = step.index.astype(jnp.float32) / step.horizon.astype(jnp.float32)
+        return self.sampler.steps + jnp.clip((past * (more + 1)).astype(jnp.int32), 0, more)
+
+    def _moved(
+        self, noise: Noise, step: Step, model: AbstractEnergyModel, start: Any
+    ) -> tuple[Any, dict[str, Array]]:
+        if self.final_steps is None or not isinstance(self.sampler, Gibbs):
+            return self.sampler.step(noise, model, start)
+        return GibbsState(self.sampler.swept(noise, model, start.particles, self.steps_at(step))), {}
 
     def _as_computed(self, model: AbstractEnergyModel) -> AbstractEnergyModel:
         return with_short_products(model) if self.precision == "bfloat16" else model
@@ -181,6 +221,7 @@ class Contrastive(AbstractAdaptiveRule):
 def CD(
     steps: SupportsIndex = 1,
     *,
+    final_steps: SupportsIndex | None = None,
     inference: str | AbstractInference = "exact",
     inference_sweeps: SupportsIndex | None = None,
     centred: bool = True,
@@ -188,6 +229,10 @@ def CD(
     precision: str = "float32",
 ) -> Contrastive:
     """Contrastive divergence: ``steps`` sweeps from the data at every update (chapter, algorithm CD-k).
+
+    With ``final_steps`` they grow from ``steps`` at the start of a run to so many at its end, every number for as long:
+    ``CD(1, final_steps=10)`` makes 1 sweep in the first tenth of the updates and 10 in the last, as the recipe of deep
+    Boltzmann machines does. A run that goes further after its end starts its new stretch where that stands on the way.
 
     ``inference``, ``inference_sweeps`` and ``precision`` are as in `PCD`.
 
@@ -202,6 +247,7 @@ def CD(
         centred=centred,
         offset_rate=offset_rate,
         precision=precision,
+        final_steps=final_steps,
     )
 
 

@@ -35,13 +35,13 @@ RULES: Mapping[str, Callable[..., AbstractRule]] = MappingProxyType(
 
 _NOT_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "pcd": (),
+        "pcd": ("final_steps",),
         "cd": ("chains", "burn_in"),
-        "pt": (),
-        "cast": (),
-        "transitions": (),
-        "deep": (),
-        "exact": ("steps", "chains", "burn_in", "inference", "inference_sweeps", "precision"),
+        "pt": ("final_steps",),
+        "cast": ("final_steps",),
+        "transitions": ("final_steps",),
+        "deep": ("final_steps",),
+        "exact": ("steps", "chains", "burn_in", "inference", "inference_sweeps", "precision", "final_steps"),
     }
 )
 """Per rule, the settings of other rules that it does not have."""
@@ -92,6 +92,8 @@ def describe_rule(rule: AbstractRule) -> dict[str, Any] | None:
         "offset_rate": rule.offset_rate,
         "precision": rule.precision,
     }
+    if rule.final_steps is not None:
+        described["final_steps"] = rule.final_steps
     if rule.persistent:
         described |= {"chains": rule.chains_count, "burn_in": rule.burn_in}
     return described

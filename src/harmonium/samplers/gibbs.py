@@ -6,6 +6,7 @@ from typing import SupportsIndex
 
 import equinox as eqx
 import jax
+from jaxtyping import Array, Int
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.numerics.random import Noise
@@ -42,13 +43,22 @@ class Gibbs(AbstractSampler):
     def step(
         self, noise: Noise, model: AbstractEnergyModel, state: GibbsState
     ) -> tuple[GibbsState, SamplerInfo]:
+        return GibbsState(self.swept(noise, model, state.particles, self.steps)), {}
+
+    def swept(
+        self,
+        noise: Noise,
+        model: AbstractEnergyModel,
+        particles: Configuration,
+        sweeps: int | Int[Array, ""],
+    ) -> Configuration:
+        """The chains after so many sweeps, at least one, a number that may be known on the device only."""
         # The last sweep stands outside the loop, so that its products can be shared with what follows it.
-        particles = state.particles
-        if self.steps > 1:
+        if not isinstance(sweeps, int) or sweeps > 1:
             particles = jax.lax.fori_loop(
-                0, self.steps - 1, lambda i, now: model.sweep(noise.at(i), now, clamp=self.clamp), particles
+                0, sweeps - 1, lambda i, now: model.sweep(noise.at(i), now, clamp=self.clamp), particles
             )
-        return GibbsState(model.sweep(noise.at(self.steps - 1), particles, clamp=self.clamp)), {}
+        return model.sweep(noise.at(sweeps - 1), particles, clamp=self.clamp)
 
     def unit_updates(self, model: AbstractEnergyModel, state: GibbsState) -> int:
         """Units that one step draws; held ones count as drawn."""

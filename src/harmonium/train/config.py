@@ -87,6 +87,7 @@ class SamplerConfig(_Section):
 
     name: str = "pcd"
     steps: Count | None = None
+    final_steps: Count | None = None
     chains: Count | None = None
     centred: bool | None = None
     offset_rate: Annotated[float, Field(ge=0, le=1)] | None = None
@@ -107,8 +108,8 @@ class SamplerConfig(_Section):
 class TrainConfig(_Section):
     """How long and how fast. Without ``epochs`` or ``updates`` a run makes 10 000 updates.
 
-    ``greedy`` trains the levels of a dbn one after the other, which is the default with every sampler that is not of
-    stacks; ``levels`` and ``transposed`` are of that, see `harmonium.fit_greedy`.
+    ``greedy`` trains the levels of a dbn or a dbm one after the other, which for a dbn is the default with every
+    sampler that is not of stacks; ``levels`` and ``transposed`` are of that, see `harmonium.fit_greedy`.
     """
 
     epochs: Count | None = None
@@ -130,6 +131,22 @@ class TrainConfig(_Section):
     checkpoint_seconds: NotNegative = 30.0
 
 
+class JointConfig(SamplerConfig):
+    """A training of all levels together that follows a greedy one: its rule, and what differs from the levels' [train].
+
+    What is left out of the second part is as it was for the levels.
+    """
+
+    epochs: Count | None = None
+    updates: Count | None = None
+    batch_size: Count | None = None
+    optimizer: str | None = None
+    learning_rate: NotNegative | None = None
+    final_rate: NotNegative | None = None
+    momentum: Annotated[float, Field(ge=0, lt=1)] | None = None
+    weight_decay: NotNegative | None = None
+
+
 class RunConfig(_Section):
     """All settings of a run, in the sections of its ``config.toml``."""
 
@@ -137,6 +154,7 @@ class RunConfig(_Section):
     model: ModelConfig = ModelConfig()
     sampler: SamplerConfig = SamplerConfig()
     train: TrainConfig = TrainConfig()
+    joint: JointConfig | None = None
 
     @property
     def is_greedy(self) -> bool:
@@ -159,10 +177,11 @@ def read_settings(settings: Mapping[str, Any]) -> RunConfig:
         config = RunConfig.model_validate(dict(settings))
     except ValidationError as error:
         raise SettingError(_first_fault(error)) from None
-    if config.train.epochs is not None and config.train.updates is not None:
-        raise SettingError(
-            f"both epochs={config.train.epochs} and updates={config.train.updates} are given; keep one of them"
-        )
+    for asked in (config.train, config.joint):
+        if asked is not None and asked.epochs is not None and asked.updates is not None:
+            raise SettingError(
+                f"both epochs={asked.epochs} and updates={asked.updates} are given; keep one of them"
+            )
     if config.train.stop_on_decrease and (config.train.members or 1) > 1:
         raise SettingError(
             f"stop_on_decrease is of a single model, got members={config.train.members}; leave one of them out"
@@ -202,13 +221,19 @@ def check_levels(config: RunConfig) -> None:
                 f"{key}={value} is of networks that are trained level by level, but {config.sampler.name} trains this "
                 f"{config.model.kind} as a whole; leave it out"
             )
+    if config.joint is not None and not config.is_greedy:
+        raise SettingError(
+            f"[joint] is of networks that are trained level by level first, but this {config.model.kind} is trained as "
+            "a whole; leave it out, or ask for levels with greedy=true (--set greedy=true) and a dbm or a dbn"
+        )
 
 
 def known_settings() -> dict[str, list[str]]:
     """The keys of every section."""
+    sections = (DataConfig, ModelConfig, SamplerConfig, TrainConfig, JointConfig)
     return {
-        name: list(field.annotation.model_fields)  # pyright: ignore[reportOptionalMemberAccess, reportAttributeAccessIssue]
-        for name, field in RunConfig.model_fields.items()
+        name: list(section.model_fields)
+        for name, section in zip(RunConfig.model_fields, sections, strict=True)
     }
 
 

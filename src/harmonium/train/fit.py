@@ -17,15 +17,14 @@ from harmonium.data.load import as_dataset
 from harmonium.energy.base import AbstractEnergyModel, check_finite, check_model
 from harmonium.energy.dbm import DBM
 from harmonium.energy.ensemble import Ensemble
-from harmonium.energy.names import describe_model
 from harmonium.energy.stack import AbstractStack
 from harmonium.errors import HarmoniumWarning, SettingError
 from harmonium.numerics.whole import whole_number
 from harmonium.rules.base import AbstractAdaptiveRule, AbstractRule
-from harmonium.rules.contrastive import PCD
 from harmonium.rules.names import describe_rule
 from harmonium.samplers.base import AbstractSampler
 from harmonium.train import rebuild
+from harmonium.train.asked import as_rule, settings_of
 from harmonium.train.codes import alarm_of
 from harmonium.train.config import RunConfig, check_levels, read_settings
 from harmonium.train.drive import Drive, Reporter, Ticker, on_device, released
@@ -104,44 +103,33 @@ def fit(
     >>> run.history[-1]["index"]
     100
     """
-    if rule is None or isinstance(rule, AbstractSampler):
-        template = model.member(0) if isinstance(model, Ensemble) else model
-        rule = PCD(sampler=rule, inference="mean-field" if isinstance(template, DBM) else "exact")
-    if not isinstance(rule, AbstractRule):
-        what = getattr(rule, "__name__", repr(rule))
-        raise SettingError(
-            f"a rule such as hm.PCD() is needed, got {what}; pass one with its settings, hm.PCD(steps=1)"
-        )
+    template = model.member(0) if isinstance(model, Ensemble) else model
+    rule = as_rule(rule, "mean-field" if isinstance(template, DBM) else "exact")
     if isinstance(model, Ensemble):
         members = _count_of(model, members)
     else:
         check_model(model)
-    template = model.member(0) if isinstance(model, Ensemble) else model
     check_finite(model)
     dataset = as_dataset(data)
-    config = read_settings(
-        {
-            "data": rebuild.describe_data(dataset),
-            "model": describe_model(template) or {"kind": rebuild.CUSTOM},
-            "sampler": describe_rule(rule) or {"name": rebuild.CUSTOM},
-            "train": {
-                "epochs": epochs,
-                "updates": updates,
-                "batch_size": batch_size,
-                "optimizer": optimizer if isinstance(optimizer, str) else rebuild.CUSTOM,
-                "learning_rate": learning_rate,
-                "final_rate": final_rate,
-                "momentum": momentum,
-                "weight_decay": weight_decay,
-                "members": members,
-                "seed": seed,
-                "initialize": initialize,
-                "greedy": False if isinstance(template, AbstractStack) else None,
-                "stop_on_decrease": stop_on_decrease or None,
-                "on_divergence": on_divergence,
-                "checkpoint_seconds": checkpoint_seconds,
-            },
-        }
+    config = settings_of(
+        dataset,
+        template,
+        rule,
+        optimizer,
+        epochs=epochs,
+        updates=updates,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        final_rate=final_rate,
+        momentum=momentum,
+        weight_decay=weight_decay,
+        members=members,
+        seed=seed,
+        initialize=initialize,
+        greedy=False if isinstance(template, AbstractStack) else None,
+        stop_on_decrease=stop_on_decrease or None,
+        on_divergence=on_divergence,
+        checkpoint_seconds=checkpoint_seconds,
     )
     if not isinstance(model, Ensemble):
         check_members(config.train, template, rule, len(dataset.train))

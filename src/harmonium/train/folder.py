@@ -6,7 +6,7 @@
     environment.json   what it was computed with      timing.jsonl    how long it took
     checkpoints/       the newest states              data.safetensors  the data, when they came as arrays
     model.safetensors  the trained model              report.html     when asked for
-    samples.png        what the command line drew at the end    level-0/ ...      the levels of a greedy run
+    samples.png        what was drawn at the end      level-0/ ... joint/ start.safetensors   of a greedy run
 
 One process may write at a time; any number may read. The order of writing that makes a killed run resumable: the
 records of an index go into the logs *before* the checkpoint of that index is saved, and a resumed run first cuts the
@@ -43,11 +43,12 @@ HEADER = "# settings of a harmonium run, format 1"
 
 CHECKPOINTS = "checkpoints"
 LOCK = ".harmonium-lock"
-LEVELS = "level-[0-9]*"
+START = "start.safetensors"
 
 # config.toml comes last: while it is there, the folder is known to be a run's, also when a removal is interrupted.
 KNOWN_FILES = (
     "model.safetensors",
+    START,
     "metrics.jsonl",
     "timing.jsonl",
     "data.safetensors",
@@ -362,12 +363,13 @@ class RunFolder:
                     (checkpoints / entry).unlink()
             if not os.listdir(checkpoints):
                 checkpoints.rmdir()
-        for level in map(RunFolder, sorted(self.path.glob(LEVELS))):
-            if level._is_ours():
-                level._clear()
-                (level.path / LOCK).unlink(missing_ok=True)
-                if not os.listdir(level.path):
-                    level.path.rmdir()
+        stages = [*self.path.glob("level-[0-9]*"), *self.path.glob("joint")]
+        for stage in map(RunFolder, sorted(stages)):
+            if stage._is_ours():
+                stage._clear()
+                (stage.path / LOCK).unlink(missing_ok=True)
+                if not os.listdir(stage.path):
+                    stage.path.rmdir()
         for known in KNOWN_FILES:
             (self.path / known).unlink(missing_ok=True)
 

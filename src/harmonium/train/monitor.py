@@ -64,8 +64,10 @@ class Monitor:
         rows: np.ndarray,
         held_out: tuple[str, np.ndarray] | None,
         weight: np.ndarray | None = None,
+        states: int = 2,
     ):
-        self.rule = rule
+        """``states``: how many a visible unit has."""
+        self.rule, self.states = rule, states
         if weight is not None:
             order = np.argsort(-weight, kind="stable")[:_SCORED_ROWS]
             rows, weight = rows[order], np.asarray(weight[order], np.float64)
@@ -114,7 +116,7 @@ class Monitor:
         """
         if not health.finite:
             return "a parameter or chain is no longer finite"
-        worst = _WORST_GAP * self.probe.shape[1] * math.log(2)
+        worst = _WORST_GAP * self.probe.shape[1] * math.log(self.states)
         if not abs(health.free_energy_gap) <= worst:
             return (
                 f"the free energies of data and chains are {abs(health.free_energy_gap):.3g} nats apart, "
@@ -124,7 +126,7 @@ class Monitor:
 
     def fault_of_likelihood(self, record: dict[str, Any]) -> str | None:
         """Why a report shows that the run has diverged: the training rows are beyond doubt worse than coin flips."""
-        worst = -_WORST_LIKELIHOOD * self.probe.shape[1] * math.log(2)
+        worst = -_WORST_LIKELIHOOD * self.probe.shape[1] * math.log(self.states)
         found = record.get("log_likelihood_train_of_level_0", record.get("log_likelihood_train"))
         if found is None or found >= worst:
             return None

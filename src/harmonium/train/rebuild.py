@@ -22,7 +22,7 @@ from harmonium.inference.names import default_inference
 from harmonium.numerics.precision import as_single
 from harmonium.rules import names as rules
 from harmonium.rules.base import AbstractRule
-from harmonium.train.config import RunConfig, read_settings
+from harmonium.train.config import RunConfig, SamplerConfig, read_settings
 from harmonium.train.ensemble import member_seed, reason_of
 from harmonium.train.folder import RunFolder
 from harmonium.train.model_file import load_described
@@ -137,15 +137,26 @@ def _with_seed(config: RunConfig, member: int) -> RunConfig:
 
 
 def rule(config: RunConfig) -> AbstractRule:
-    """The training rule that settings describe."""
-    settings = config.sampler.model_dump()
+    """The training rule that settings describe: of a network that is trained level by level, that of the levels."""
+    return _rule(config.sampler.model_dump(), None if config.is_greedy else config.model.kind)
+
+
+def joint_rule(config: RunConfig) -> AbstractRule | None:
+    """The rule of the joint training that follows a greedy one; None where there is none."""
+    if config.joint is None:
+        return None
+    return _rule(config.joint.model_dump(include=set(SamplerConfig.model_fields)), config.model.kind)
+
+
+def _rule(settings: dict[str, Any], kind: str | None) -> AbstractRule:
+    """The rule of these settings; ``kind`` is that of the machine, None where that is an RBM."""
     name = settings.pop("name")
     if name == CUSTOM:
         raise SettingError(
             "this run's rule was given in Python and no settings describe it; pass rule= again"
         )
-    if settings["inference"] is None and rules.takes(name, "inference"):
-        settings["inference"] = default_inference(config.model.kind)
+    if kind is not None and settings["inference"] is None and rules.takes(name, "inference"):
+        settings["inference"] = default_inference(kind)
     return rules.build_rule(name, settings)
 
 
@@ -273,7 +284,7 @@ def load_data_again(folder: RunFolder, config: RunConfig, given: Any = None) -> 
 def network_of(path: Path) -> Path | None:
     """The folder of the network of which the run in this folder is a level; None for a run that stands alone."""
     whole = path.absolute().parent
-    if not path.absolute().name.startswith("level-") or not (whole / "config.toml").exists():
+    if not path.absolute().name.startswith(("level-", "joint")) or not (whole / "config.toml").exists():
         return None
     return whole if read_settings(RunFolder.open(whole).read_config()).is_greedy else None
 

@@ -95,7 +95,7 @@ def prepare(
     stochastic = data.binarization == "stochastic"
     rows = encode(
         data.train,
-        units.support,
+        units.ends,
         "the training rows",
         width=units.size,
         binarization=data.binarization,
@@ -119,7 +119,7 @@ def prepare(
         )
     mean = np.average(rows, axis=0, weights=weight).astype(np.float32)
     if stochastic:
-        low, high = units.support
+        low, high = units.ends
         mean = low + (high - low) * mean
 
     shares = None
@@ -133,7 +133,7 @@ def prepare(
     words = None
     if stochastic:
         words = jnp.stack([binarization_words(one) for one in keys]) if keys else binarization_words(key)
-    feed = Feed(jnp.asarray(rows), None if weight is None else jnp.asarray(weight), words, units.support)
+    feed = Feed(jnp.asarray(rows), None if weight is None else jnp.asarray(weight), words, units.ends)
     if numbers is not None:
         feed = replace(feed, label=jnp.asarray(numbers))
     rate = settings.learning_rate
@@ -177,7 +177,7 @@ def prepare(
         shared_key=jax.random.fold_in(key, _SHARED_TAG),
         rate_scale=jnp.ones(len(keys), jnp.float32) if keys else jnp.float32(1.0),
     )
-    probe = draw_binary(rows, 0, units.support) if stochastic else rows
+    probe = draw_binary(rows, 0, units.ends) if stochastic else rows
     if labels is not None and numbers is not None and np.all(numbers >= 0):
         probe = np.concatenate([probe, np.eye(labels.states, dtype=probe.dtype)[numbers]], axis=1)
     held_out = None
@@ -185,7 +185,7 @@ def prepare(
         if split in data.splits():
             held_out = (split, observed_rows(model, data, split))
             break
-    monitor = Monitor(rule, probe, held_out, weight)
+    monitor = Monitor(rule, probe, held_out, weight, len(units.support))
     return Setup(trainer, state, feed, order, EnsembleMonitor(monitor) if keys else monitor)
 
 

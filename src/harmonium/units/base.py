@@ -40,6 +40,11 @@ class AbstractUnits(eqx.Module):
         """How many units the layer has."""
         return self.bias.shape[-1]
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The lowest and the highest value: the two that data of binary units, or of pairs of them, have."""
+        return self.support[0], self.support[-1]
+
     def with_bias(self, bias: ArrayLike) -> Self:
         """A layer of the same kind with another bias."""
         return eqx.tree_at(lambda units: units.bias, self, bias)

@@ -10,10 +10,11 @@ from harmonium.errors import SettingError
 from harmonium.units.base import AbstractUnits
 from harmonium.units.bernoulli import Bernoulli
 from harmonium.units.categorical import KIND, Categorical
+from harmonium.units.pair import BernoulliPair, SpinPair
 from harmonium.units.spin import Spin
 
 UNIT_KINDS: Mapping[str, type[AbstractUnits]] = MappingProxyType(
-    {"bernoulli": Bernoulli, "spin": Spin, KIND: Categorical}
+    {unit.kind: unit for unit in (Bernoulli, Spin, BernoulliPair, SpinPair)} | {KIND: Categorical}
 )
 
 
