@@ -53,8 +53,8 @@ SKIPPED: Mapping[str, str] = MappingProxyType(
 class Recipe(NamedTuple):
     """Settings of all four stages.
 
-    Rates of (a) and (b) are those of doubled parameters (`harmonium.energy.doubling`); in (b) every k from 1 to
-    ``most_steps`` has ``second_epochs``, and the rate falls linearly over all of them.
+    Rates of (a) and (b) are those of doubled parameters (`harmonium.energy.doubling`). In (b) CD-k grows from 1 to
+    ``most_steps``.
     """
 
     hidden: tuple[int, int]
@@ -138,24 +138,17 @@ def first_stage(recipe: Recipe, data: DataSet, seed: int) -> RBM:
 
 def second_stage(recipe: Recipe, below: RBM, data: DataSet, seed: int) -> DBM:
     """(b): the second level with its labels, on codes of the first; its hidden units are pairs, see `with_labels`."""
-    model = DBM(recipe.hidden[0], [BernoulliPair(recipe.hidden[1])], labels=CLASSES, seed=seed)
-    rows = codes(below, data)
-    for steps in range(1, recipe.most_steps + 1):
-        left = [1 - done / recipe.most_steps for done in (steps - 1, steps)]
-        model = fit(
-            model,
-            rows,
-            CD(steps=steps, centred=False),
-            epochs=recipe.second_epochs,
-            learning_rate=recipe.second_rate * left[0],
-            final_rate=recipe.second_rate * left[1],
-            batch_size=recipe.batch_size,
-            momentum=recipe.momentum,
-            weight_decay=recipe.weight_decay,
-            initialize=steps == 1,
-            seed=seed,
-        ).model
-    return model
+    return fit(
+        DBM(recipe.hidden[0], [BernoulliPair(recipe.hidden[1])], labels=CLASSES, seed=seed),
+        codes(below, data),
+        CD(final_steps=recipe.most_steps, centred=False),
+        epochs=recipe.second_epochs,
+        learning_rate=recipe.second_rate,
+        batch_size=recipe.batch_size,
+        momentum=recipe.momentum,
+        weight_decay=recipe.weight_decay,
+        seed=seed,
+    ).model
 
 
 def joint_stage(recipe: Recipe, machine: DBM, data: DataSet, seed: int) -> DBM:

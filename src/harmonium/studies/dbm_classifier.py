@@ -22,7 +22,7 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
             batch_size=50,
             first_epochs=100,
             first_rate=0.2,
-            second_epochs=20,
+            second_epochs=100,
             second_rate=0.2,
             most_steps=5,
             joint_epochs=60,
@@ -37,7 +37,7 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
             batch_size=100,
             first_epochs=30,
             first_rate=0.1,
-            second_epochs=6,
+            second_epochs=30,
             second_rate=0.1,
             most_steps=5,
             joint_epochs=20,
@@ -148,8 +148,8 @@ def result_of(
     without = Table(
         name="skipped",
         caption="Error of the fine-tuned network on the test rows, %, with stages left out; the difference to all four "
-        "stages, paired over seeds, with its 95 % t interval. The test rows are the same for all: the interval is about "
-        "what training draws, not about which rows were drawn.",
+        "stages, paired over seeds, with its 95 % t interval. The test rows are the same for all, so that the interval is about "
+        "what training draws and not about which rows these are.",
         columns={
             "data": "data",
             "what": "stages",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Any, SupportsIndex
 
 import equinox as eqx
@@ -44,7 +45,7 @@ class Unrolled(eqx.Module):
     the features. `fine_tune` moves weights, feedback :math:`F` and biases; ``machine``, which the features come from,
     stays as it is and is part of the classifier. A machine of one hidden layer has no features.
 
-    Source: the chapter's figure of the deep Boltzmann machine as a classifier, panel d; Salakhutdinov and Hinton (2009).
+    Source: the chapter's figure of the deep Boltzmann machine as a classifier, panel d.
 
     >>> network = Unrolled.of(DBM(6, [4, 3], labels=2, seed=0))
     >>> network.classify(np.eye(6)).shape
@@ -103,7 +104,7 @@ class Unrolled(eqx.Module):
         vectors = tuple(as_parameter(vector, f"biases[{i}]", 1) for i, vector in enumerate(biases))
         layers = [*sizes, matrices[-1].shape[1] if matrices else 0]
         wanted = [
-            list(zip(layers[:-1], layers[1:], strict=True)),
+            list(pairwise(layers)),
             list(zip(sizes[2:], sizes[1:-1], strict=True)),
             [(size,) for size in layers[1:]],
         ]
