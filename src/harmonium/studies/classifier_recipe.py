@@ -16,7 +16,7 @@ from harmonium.energy.dbm import DBM
 from harmonium.energy.doubling import levels_of, merged
 from harmonium.energy.independent import field_of_marginals
 from harmonium.energy.rbm import RBM
-from harmonium.evaluate.classify import classify
+from harmonium.evaluate.classify import Classification, classify
 from harmonium.rules.contrastive import CD, PCD
 from harmonium.train.finetune import fine_tune
 from harmonium.train.fit import fit
@@ -109,12 +109,12 @@ def run_recipe(
     tuned = {}
     for left_out, machine in machines.items():
         network = fourth_stage(recipe, machine, data, seed)
-        tuned[left_out] = error_of(network.classify(data, split), data, split)
+        tuned[left_out] = _known_error(network.classify(data, split=split))
         progress(f"seed {seed}: {SKIPPED[left_out]}: {100 * tuned[left_out]:.2f} %")
     stages = {
         "a": readout_error(first, data, split),
-        "b": classify(single(second), codes(first, data), "free-energy", split=split).error,
-        "c": classify(joint, data, "bound", split=split).error,
+        "b": _known_error(classify(single(second), codes(first, data), "free-energy", split=split)),
+        "c": _known_error(classify(joint, data, "bound", split=split)),
         "d": tuned[""],
     }
     return Outcome(stages, tuned)
@@ -250,10 +250,9 @@ def readout_error(rbm: RBM, data: DataSet, split: str) -> float:
     found = codes(rbm, data)
     assert found.labels is not None
     readout = LogisticRegression(max_iter=2000).fit(found.train, found.labels["train"])
-    return error_of(readout.predict(found.split(split)), data, split)
+    return float(np.mean(readout.predict(found.split(split)) != found.labels[split]))
 
 
-def error_of(label: np.ndarray, data: DataSet, split: str) -> float:
-    """The fraction of rows whose label is another one."""
-    assert data.labels is not None
-    return float(np.mean(label != data.labels[split]))
+def _known_error(found: Classification) -> float:
+    assert found.error is not None
+    return found.error

@@ -22,10 +22,10 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
             batch_size=50,
             first_epochs=100,
             first_rate=0.2,
-            second_epochs=100,
+            second_epochs=60,
             second_rate=0.2,
             most_steps=5,
-            joint_epochs=60,
+            joint_epochs=30,
             joint_rate=0.01,
             tuning_epochs=100,
             tuning_rate=0.003,
@@ -37,12 +37,12 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
             batch_size=100,
             first_epochs=30,
             first_rate=0.1,
-            second_epochs=30,
+            second_epochs=20,
             second_rate=0.1,
             most_steps=5,
-            joint_epochs=20,
+            joint_epochs=12,
             joint_rate=0.01,
-            tuning_epochs=30,
+            tuning_epochs=20,
             tuning_rate=0.001,
             visible_dropout=0.1,
             hidden_dropout=0.3,
@@ -148,8 +148,8 @@ def result_of(
     without = Table(
         name="skipped",
         caption="Error of the fine-tuned network on the test rows, %, with stages left out; the difference to all four "
-        "stages, paired over seeds, with its 95 % t interval. The test rows are the same for all, so that the interval is about "
-        "what training draws and not about which rows these are.",
+        "stages, paired over seeds, with its 95 % t interval. The test rows are the same for all, so that the interval "
+        "is about what training draws and not about which rows these are.",
         columns={
             "data": "data",
             "what": "stages",

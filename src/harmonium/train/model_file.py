@@ -28,6 +28,7 @@ MODELS: dict[str, str] = {
     "BoltzmannMachine": "harmonium.energy.boltzmann:BoltzmannMachine",
     "DBM": "harmonium.energy.dbm:DBM",
     "DBN": "harmonium.energy.dbn:DBN",
+    "Unrolled": "harmonium.train.unrolled:Unrolled",
 }
 """Name in the file, and where the class is found."""
 

@@ -10,14 +10,16 @@ from typing import Any, SupportsIndex
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from harmonium.energy.dbm import DBM
 from harmonium.energy.labels import check_labels
 from harmonium.energy.parameters import as_parameter
 from harmonium.errors import SettingError
-from harmonium.evaluate.likelihood import visible_rows
+from harmonium.evaluate.classify import Classification, classified, known_labels
+from harmonium.evaluate.estimate import Kind
+from harmonium.evaluate.likelihood import as_data, visible_rows
 from harmonium.inference.mean_field import MeanField
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.precision import as_single
@@ -48,14 +50,14 @@ class Unrolled(eqx.Module):
     Source: the chapter's figure of the deep Boltzmann machine as a classifier, panel d.
 
     >>> network = Unrolled.of(DBM(6, [4, 3], labels=2, seed=0))
-    >>> network.classify(np.eye(6)).shape
-    (6,)
+    >>> network.classify(np.eye(6)).probability.shape
+    (6, 2)
     """
 
     machine: DBM
-    weights: tuple[Float[Array | np.ndarray, "lower upper"], ...]
-    feedback: tuple[Float[Array | np.ndarray, "upper lower"], ...]
-    biases: tuple[Float[Array | np.ndarray, " n"], ...]
+    weights: tuple[Float[Array | np.ndarray, "_ _"], ...]
+    feedback: tuple[Float[Array | np.ndarray, "_ _"], ...]
+    biases: tuple[Float[Array | np.ndarray, " _"], ...]
     sweeps: int = eqx.field(static=True, default=FEATURE_SWEEPS)
 
     @classmethod
@@ -157,9 +159,21 @@ class Unrolled(eqx.Module):
         found = [np.asarray(_logits_program()(network, np.asarray(block, np.float32))) for block in blocks]
         return np.concatenate(found)
 
-    def classify(self, data: Any, split: str | None = None) -> Int[np.ndarray, " rows"]:
-        """The number of the likeliest class of every row; arguments are those of :meth:`logits`."""
-        return np.argmax(self.logits(data, split), axis=1)
+    def classify(
+        self,
+        data: Any,
+        *,
+        split: str | None = None,
+        classes: Sequence[int] | Sequence[str] | None = None,
+    ) -> Classification:
+        """The class of every row, as `harmonium.classify` has it of a machine; arguments are those of both.
+
+        ``probability`` is the softmax of :meth:`logits`, ``method`` is "unrolled" and ``kind`` a proxy.
+        """
+        given = as_data(data)
+        names, truth = known_labels(given, split, classes, len(self.biases[-1]))
+        scores = self.logits(given, split).astype(np.float64)
+        return classified(scores, names, truth, method="unrolled", kind=Kind.PROXY)
 
 
 def pass_upwards(
