@@ -114,7 +114,7 @@ def run_recipe(
     stages = {
         "a": readout_error(first, data, split),
         "b": _known_error(classify(single(second), codes(first, data), "free-energy", split=split)),
-        "c": _known_error(classify(joint, data, "bound", split=split)),
+        "c": _known_error(classify(joint, data, "mean-field", split=split)),
         "d": tuned[""],
     }
     return Outcome(stages, tuned)

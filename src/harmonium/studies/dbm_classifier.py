@@ -37,12 +37,12 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
             batch_size=100,
             first_epochs=30,
             first_rate=0.1,
-            second_epochs=20,
+            second_epochs=24,
             second_rate=0.1,
             most_steps=5,
             joint_epochs=12,
             joint_rate=0.01,
-            tuning_epochs=20,
+            tuning_epochs=30,
             tuning_rate=0.001,
             visible_dropout=0.1,
             hidden_dropout=0.3,
@@ -132,7 +132,7 @@ def result_of(
         name="stages",
         caption="Error on the test rows after each stage, %: mean over seeds, and every seed. After (a) by a logistic "
         "regression on the hidden means, after (b) by free energies of the second RBM at the means of the first, after "
-        "(c) by the mean-field bound with each label clamped in turn, after (d) by the network.",
+        "(c) by mean field of labels and hidden units with the row clamped, after (d) by the network.",
         columns={"data": "data", "stage": "after", "error": "error, %", **seeds},
         rows=tuple(
             {
