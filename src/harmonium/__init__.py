@@ -25,6 +25,8 @@ _PUBLIC = {
     "fit": "harmonium.train.fit",
     "fit_greedy": "harmonium.train.greedy",
     "resume": "harmonium.train.fit",
+    "Unrolled": "harmonium.train.unrolled",
+    "fine_tune": "harmonium.train.finetune",
     "member_seed": "harmonium.train.ensemble",
     "load_run": "harmonium.train.rebuild",
     "Run": "harmonium.train.run",
@@ -97,6 +99,7 @@ if TYPE_CHECKING:
     from harmonium.samplers.tempering import ParallelTempering as ParallelTempering
     from harmonium.samplers.transitions import TemperedTransitions as TemperedTransitions
     from harmonium.train.ensemble import member_seed as member_seed
+    from harmonium.train.finetune import fine_tune as fine_tune
     from harmonium.train.fit import fit as fit
     from harmonium.train.fit import resume as resume
     from harmonium.train.greedy import fit_greedy as fit_greedy
@@ -104,6 +107,7 @@ if TYPE_CHECKING:
     from harmonium.train.model_file import save as save
     from harmonium.train.rebuild import load_run as load_run
     from harmonium.train.run import Run as Run
+    from harmonium.train.unrolled import Unrolled as Unrolled
     from harmonium.units.bernoulli import Bernoulli as Bernoulli
     from harmonium.units.categorical import Categorical as Categorical
     from harmonium.units.spin import Spin as Spin

@@ -46,7 +46,8 @@ def test_parameters_become_values():
         ("bars-and-stripes:side=4,side=5", "side is given twice"),
         ("digit", r"no data name or file 'digit' \(did you mean 'digits'\?\); the names are digits, bars"),
         ("bars_and_stripes:side=4", "did you mean 'bars-and-stripes'"),
-        ("mnist", "no data name or file 'mnist'; the names are"),
+        ("mnist", r"no data name or file 'mnist' \(did you mean 'mnist-5k'\?\)"),
+        ("faces", "no data name or file 'faces'; the names are"),
         ("", "no data name or file ''"),
     ],
 )

@@ -10,6 +10,7 @@ from typing import Any
 
 from harmonium.data.base import DataSet
 from harmonium.data.digits import digits
+from harmonium.data.mnist import mnist_5k
 from harmonium.data.modes import artificial_modes, planted
 from harmonium.data.synthetic import bars_and_stripes, shifting_bars
 from harmonium.errors import SettingError
@@ -84,6 +85,17 @@ _NAMED = (
         ),
         planted,
     ),
+    NamedData(
+        "mnist-5k",
+        "handwritten digits of 28 x 28 pixels, 4000 train, 200 valid and 800 test rows in a fixed shuffle "
+        "(pip install 'harmonium[data]')",
+        (
+            Parameter(
+                "grey", bool, "false", "keep grey levels in [0, 1] instead of 1 above half of full scale"
+            ),
+        ),
+        mnist_5k,
+    ),
 )
 _TABLE = {entry.name: entry for entry in _NAMED}
 
@@ -94,7 +106,7 @@ def data_names() -> tuple[str, ...]:
     **Example**
 
     >>> data_names()
-    ('digits', 'bars-and-stripes', 'shifting-bars', 'artificial-modes', 'planted')
+    ('digits', 'bars-and-stripes', 'shifting-bars', 'artificial-modes', 'planted', 'mnist-5k')
     """
     return tuple(_TABLE)
 

@@ -135,11 +135,25 @@ def classify(
         )
     data = as_data(data)
     rows = visible_rows(model, data, split)
-    names, truth = _known(data, split, classes, units.states)
+    names, truth = known_labels(data, split, classes, units.states)
     if method == "auto":
         method = "free-energy" if can_score(model, len(rows), bits, operation_budget) else "bound"
     is_exact = method != "mean-field" and (method == "free-energy" or not model.split(held=True).bits)
     scores, residual = _scores(model, rows, method, bits)
+    kind = Kind.EXACT if is_exact else Kind.PROXY
+    return classified(scores, names, truth, method=method, kind=kind, residual=residual)
+
+
+def classified(
+    scores: Float[np.ndarray, "rows classes"],
+    names: Sequence[int] | Sequence[str] | None,
+    truth: np.ndarray | None,
+    *,
+    method: str,
+    kind: Kind,
+    residual: float = 0.0,
+) -> Classification:
+    """The classes that scores speak for, log-probabilities up to a number of each row; see `known_labels`."""
     scores = scores - np.max(scores, axis=1, keepdims=True)
     weight = np.exp(scores)
     number = np.argmax(scores, axis=1)
@@ -152,7 +166,7 @@ def classify(
         label=number if names is None else np.asarray(names)[number],
         probability=weight / weight.sum(axis=1, keepdims=True),
         method=method,
-        kind=Kind.EXACT if is_exact else Kind.PROXY,
+        kind=kind,
         residual=residual,
         classes=None if names is None else tuple(names),  # pyright: ignore[reportArgumentType]
         error=error,
@@ -161,7 +175,7 @@ def classify(
     )
 
 
-def _known(
+def known_labels(
     data: Any, split: str | None, classes: Sequence[int] | Sequence[str] | None, states: int
 ) -> tuple[Sequence[int] | Sequence[str] | None, np.ndarray | None]:
     """The names of the classes, and the numbers of the classes that rows are given as, where these are known."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import equinox as eqx
 import jax
+from jaxtyping import Array
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.enumeration import hidden_means_of
@@ -13,7 +14,7 @@ from harmonium.inference.base import AbstractInference, Posterior
 from harmonium.inference.clamped import are_coupled
 from harmonium.numerics.random import Noise
 from harmonium.numerics.whole import whole_number
-from harmonium.typing import Batch
+from harmonium.typing import Batch, Configuration
 
 
 def _checked_budget(bits: int) -> int:
@@ -45,8 +46,12 @@ class Exact(AbstractInference):
         given = batch.x
         if (labels := label_units(model)) is not None:
             # Labels that are not given at all are summed out; see `harmonium.energy.base`.
-            given = given if batch.label is None else with_labels(given, labels.one_hot(batch.label))
-            hidden = hidden_means_of(frozen, given)
+            if batch.label is None:
+                hidden = hidden_means_of(frozen, given)
+            else:
+                label = labels.one_hot(batch.label)
+                given = with_labels(given, label)
+                hidden = _hidden_given(frozen, batch.x, label)
         elif len(model.units) == 1:
             hidden = ()
         elif len(model.units) == 2 and not are_coupled(model):
@@ -54,3 +59,10 @@ class Exact(AbstractInference):
         else:
             hidden = hidden_means_of(frozen, batch.x)
         return Posterior(model.free_energy(given), (batch.x, *hidden), {})
+
+
+def _hidden_given(model: AbstractEnergyModel, rows: Array, label: Array) -> Configuration:
+    """Means of the hidden layers given rows and labels, and the labels."""
+    if are_coupled(model):
+        return hidden_means_of(model, with_labels(rows, label))
+    return model.units[1].mean(model.field(1, (rows, model.units[1].natural(), label))), label

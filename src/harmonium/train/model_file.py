@@ -29,6 +29,7 @@ MODELS: dict[str, str] = {
     "DBM": "harmonium.energy.dbm:DBM",
     "DBN": "harmonium.energy.dbn:DBN",
     "GuidedDBM": "harmonium.energy.guided_dbm:GuidedDBM",
+    "Unrolled": "harmonium.train.unrolled:Unrolled",
 }
 """Name in the file, and where the class is found."""
 

@@ -25,10 +25,12 @@ from harmonium.evaluate.exact import (
 )
 from harmonium.evaluate.likelihood import mean_over_rows
 from harmonium.evaluate.stacks import affordable_bounds, affordable_estimates
+from harmonium.inference.clamped import are_coupled
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.random import Noise, update_words
 from harmonium.rules.base import AbstractRule
 from harmonium.rules.centring import weighted_mean
+from harmonium.rules.contrastive import RESTART_SWEEPS
 from harmonium.train.state import TrainState
 from harmonium.typing import Configuration
 
@@ -237,11 +239,15 @@ def _held_at(
     """The probe rows, and their labels if any, with their hidden layers drawn; in a stack with the visible layer of
     each level at the means that the level below recognises, which is where training holds it."""
     blank = tuple(jnp.zeros((probe.shape[0], units.size)) for units in model.units[1:])
-    if label is not None:
-        clamp = (True, *(None for _ in blank[1:]), True)
-        return model.sweep(noise, (probe, *blank[:-1], label), clamp=clamp)
     if not isinstance(model, AbstractStack):
-        return model.sweep(noise, (probe, *blank), clamp=(True, *(None for _ in blank)))
+        above = None if label is None else True
+        clamp = (True, *(None for _ in blank[1:]), above) if blank else (True,)
+        start = (probe, *blank) if label is None else (probe, *blank[:-1], label)
+        # Coupled hidden layers are a draw only once they have heard each other.
+        sweeps = RESTART_SWEEPS if are_coupled(model) else 1
+        return jax.lax.fori_loop(
+            0, sweeps, lambda draw, now: model.sweep(noise.at(draw), now, clamp=clamp), start
+        )
     layers = [probe, *blank]
     layers[::2] = model.recognised(probe)[:-1]
     return model.sweep(noise, tuple(layers), clamp=(True, None) * model.depth)
