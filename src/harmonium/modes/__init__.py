@@ -9,12 +9,14 @@ _PUBLIC = {
     "find": "harmonium.modes.mode",
     "Mode": "harmonium.modes.mode",
     "Descent": "harmonium.modes.descent",
+    "Exact": "harmonium.modes.exact",
 }
 
 __all__ = list(_PUBLIC)  # pyright: ignore[reportUnsupportedDunderAll]
 
 if TYPE_CHECKING:
     from harmonium.modes.descent import Descent as Descent
+    from harmonium.modes.exact import Exact as Exact
     from harmonium.modes.mode import Mode as Mode
     from harmonium.modes.mode import find as find
 

@@ -83,6 +83,7 @@ class AbstractRestarts(AbstractModeSolver):
         return tuple(layer[best] for layer in ends), energies[best]
 
     def explore(self, words: Words, model: AbstractEnergyModel) -> Findings:
+        self.check(model)
         found = _ends_program()(self, words, model) if self.traceable else self.ends(words, model)
         ends = tuple(np.asarray(layer) for layer in found)
         energies = exact_energies(model, ends)

@@ -9,10 +9,15 @@ from typing import Any
 from harmonium.errors import SettingError
 from harmonium.modes.base import AbstractModeSolver
 from harmonium.modes.descent import Descent
+from harmonium.modes.exact import Exact
 
-SOLVERS: Mapping[str, Callable[..., AbstractModeSolver]] = MappingProxyType({"descent": Descent})
+SOLVERS: Mapping[str, Callable[..., AbstractModeSolver]] = MappingProxyType(
+    {"descent": Descent, "exact": Exact}
+)
 
-SETTINGS: Mapping[str, tuple[str, ...]] = MappingProxyType({"descent": ("starts", "sweeps")})
+SETTINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"descent": ("starts", "sweeps"), "exact": ("bit_budget", "nodes")}
+)
 """What each of them can be told."""
 
 
