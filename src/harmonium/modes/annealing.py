@@ -85,8 +85,12 @@ class Annealing(AbstractRestarts):
         noise = Noise.of(words)
         start = random_starts(noise, model, self.chains)
         betas = 1 / self.temperatures(model)
-        walk = _best_of_sides if isinstance(model, AbstractBipartite) else _best_of_sweeps
-        return descend(model, walk(model, noise.stream(_SWEEP_STREAM), start, betas), _LAST_SWEEPS)
+        noise = noise.stream(_SWEEP_STREAM)
+        if isinstance(model, AbstractBipartite):
+            best = _best_of_sides(model, noise, start, betas)
+        else:
+            best = _best_of_sweeps(model, noise, start, betas)
+        return descend(model, best, _LAST_SWEEPS)
 
     def unit_updates(self, model: AbstractEnergyModel) -> float:
         return float(self.chains * (self.sweeps + _LAST_SWEEPS) * count_units(model))

@@ -54,8 +54,7 @@ class Memcomputing(AbstractRestarts):
     Raises `SettingError` for numbers out of range. Source: Bearden, Pei and Di Ventra (2020) for the equations, whose
     clauses have no weights: those are ours, as is the map of each coupling to two clauses. Their constants (``cap``
     10^4 times the clauses, :math:`\delta` 0.05, :math:`\zeta` 0.1) are for problems in which all clauses can be
-    satisfied; here some never can, their memory grows without end and freezes the rest at a wrong state. The "Mode-assisted
-    joint training of deep Boltzmann machines" paper prints no equations of its solver.
+    satisfied; here some never can, their memory grows without end and freezes the rest at a wrong state.
 
     >>> import numpy as np
     >>> from harmonium.energy.rbm import RBM
@@ -169,7 +168,7 @@ class Memcomputing(AbstractRestarts):
 
 
 class _State(NamedTuple):
-    """Where the equations are: spins, the two memories of both clauses of every coupling, the long one of the fields."""
+    """Where the equations are: spins, the two memories of both clauses of every coupling, the one of the fields."""
 
     spins: Float[Array, "starts spins"]
     others: Float[Array, "starts others"]
