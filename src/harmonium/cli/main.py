@@ -13,6 +13,7 @@ import typer
 from harmonium.cli.evaluate import evaluate
 from harmonium.cli.figure import figure
 from harmonium.cli.inspect import inspect
+from harmonium.cli.modes import modes
 from harmonium.cli.reproduce import reproduce
 from harmonium.cli.resume import resume
 from harmonium.cli.sample import sample
@@ -33,7 +34,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for _verb in (train, resume, evaluate, sample, inspect, reproduce, figure):
+for _verb in (train, resume, evaluate, sample, modes, inspect, reproduce, figure):
     app.command(context_settings=_HELP_FLAGS)(_verb)
 
 
