@@ -19,7 +19,7 @@ from harmonium.inference.stacked import check_positive_phase, passed_up, positiv
 from harmonium.numerics.named import is_name
 from harmonium.numerics.random import Noise
 from harmonium.numerics.whole import whole_number
-from harmonium.rules.base import AbstractAdaptiveRule, RuleInfo
+from harmonium.rules.base import AbstractAdaptiveRule, AbstractPhasedRule, Phases, RuleInfo
 from harmonium.rules.centring import check_centring, first_offsets, moved_offsets, weighted_mean
 from harmonium.samplers.base import (
     AbstractAdaptiveSampler,
@@ -60,7 +60,7 @@ class ContrastiveState(eqx.Module):
     offsets: Configuration | None
 
 
-class Contrastive(AbstractAdaptiveRule):
+class Contrastive(AbstractAdaptiveRule, AbstractPhasedRule):
     r"""Difference of two expectations of the energy's gradient, one per phase.
 
     The surrogate is :math:`\frac{1}{\sum w}\sum_t w_t F(v_t) - \frac{1}{M}\sum_m F(\tilde v_m)` with chains
@@ -117,6 +117,10 @@ class Contrastive(AbstractAdaptiveRule):
     def loss(
         self, model: AbstractEnergyModel, step: Step, state: ContrastiveState, batch: Batch
     ) -> tuple[Float[Array, ""], tuple[ContrastiveState, RuleInfo]]:
+        found = self.phases(model, step, state, batch)
+        return found.positive - found.negative, (found.state, found.info)
+
+    def phases(self, model: AbstractEnergyModel, step: Step, state: ContrastiveState, batch: Batch) -> Phases:
         noise = Noise.of(step.key)
         model = self._as_computed(model)
         frozen = jax.lax.stop_gradient(model)
@@ -132,7 +136,7 @@ class Contrastive(AbstractAdaptiveRule):
         negative = weighted_mean(model.chain_energy(sampled.particles), chain_weight)
         offsets = moved_offsets(state.offsets, posterior.means, batch.weight, self.offset_rate)
         after = ContrastiveState(sampled if self.persistent else None, offsets)
-        return positive - negative, (after, {**info, **posterior.info})
+        return Phases(positive, negative, after, {**info, **posterior.info})
 
     def _as_computed(self, model: AbstractEnergyModel) -> AbstractEnergyModel:
         return with_short_products(model) if self.precision == "bfloat16" else model
