@@ -11,7 +11,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from harmonium.energy.base import AbstractEnergyModel, check_two_valued
-from harmonium.energy.stack import AbstractStack
 from harmonium.errors import SettingError
 from harmonium.modes.base import AbstractModeSolver
 from harmonium.modes.names import build_solver
@@ -20,8 +19,6 @@ from harmonium.numerics.whole import is_number, whole_number
 from harmonium.rules.base import (
     AbstractAdaptiveRule,
     AbstractPhasedRule,
-    AbstractRule,
-    Phases,
     RuleInfo,
 )
 from harmonium.rules.contrastive import Contrastive
@@ -56,6 +53,18 @@ def _checked_steps(steps: SupportsIndex | None) -> int | None:
     if steps is None:
         return None
     return whole_number(steps, "baseline_steps must be a whole number of at least one sweep", "pass 720")
+
+
+class ModeAssistedState(eqx.Module):
+    """The state of the base rule; how many updates have taken a mode, and energy and push of the last that did.
+
+    Energy and push are None for the unassisted baseline, and zero before the first mode.
+    """
+
+    base: Any
+    taken: Int[Array, ""]
+    energy: Float[Array, ""] | None
+    push: Float[Array, ""] | None
 
 
 class ModeAssisted(AbstractAdaptiveRule):
@@ -129,32 +138,33 @@ class ModeAssisted(AbstractAdaptiveRule):
                 "hm.CD() or hm.PCD()"
             )
 
-    def init(self, words: Words, model: AbstractEnergyModel, batch: Batch) -> Any:
+    def init(self, words: Words, model: AbstractEnergyModel, batch: Batch) -> ModeAssistedState:
         if self.baseline_steps is None:
-            if isinstance(model, AbstractStack):
-                raise SettingError(
-                    f"a {type(model).__name__} is a product of levels, which has no mode to be assisted by; train it "
-                    "with the base rule alone, or take hm.DBM"
-                )
-            check_two_valued(model, "mode-assisted training")
             self.solver.check(model)
-        return self.base.init(words, model, batch)
+            check_two_valued(model, "mode-assisted training")
+        base, none = self.base.init(words, model, batch), jnp.int32(0)
+        if self.baseline_steps is not None:
+            return ModeAssistedState(base, none, None, None)
+        zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(model)))
+        return ModeAssistedState(base, none, zero, zero)
 
     def loss(
-        self, model: AbstractEnergyModel, step: Step, state: Any, batch: Batch
-    ) -> tuple[Float[Array, ""], tuple[Any, RuleInfo]]:
+        self, model: AbstractEnergyModel, step: Step, state: ModeAssistedState, batch: Batch
+    ) -> tuple[Float[Array, ""], tuple[ModeAssistedState, RuleInfo]]:
         coin = self.coin(step)
+        taken = state.taken + coin
         if self.baseline_steps is not None:
             longer = self._longer()
             found = jax.lax.cond(
                 coin,
-                lambda model: longer.phases(model, step, state, batch),
-                lambda model: self.base.phases(model, step, state, batch),
+                lambda model: longer.phases(model, step, state.base, batch),
+                lambda model: self.base.phases(model, step, state.base, batch),
                 model,
             )
             info = {**found.info, "mode_steps": coin.astype(found.positive.dtype)}
-            return found.positive - found.negative, (found.state, info)
-        found = self.base.phases(model, step, state, batch)
+            after = ModeAssistedState(found.state, taken, None, None)
+            return found.positive - found.negative, (after, info)
+        found = self.base.phases(model, step, state.base, batch)
         frozen = jax.lax.stop_gradient(model)
         words = Noise.of(step.key).fold(_SEARCH).words
         # Only the search stands in the branch: what is differentiated is cheap, and the same program either way.
@@ -169,14 +179,20 @@ class ModeAssisted(AbstractAdaptiveRule):
         surrogate = jnp.where(coin, push, 1.0) * found.positive - jnp.where(
             coin, push * energy, found.negative
         )
-        nothing = jnp.zeros_like(energy)
+        found_energy, nothing = jax.lax.stop_gradient(energy), jnp.zeros_like(energy)
         info = {
             **found.info,
             "mode_steps": coin.astype(energy.dtype),
-            "mode_energy": jnp.where(coin, energy, nothing),
+            "mode_energy": jnp.where(coin, found_energy, nothing),
             "mode_push": jnp.where(coin, push, nothing),
         }
-        return surrogate, (found.state, info)
+        after = ModeAssistedState(
+            found.state,
+            taken,
+            jnp.where(coin, found_energy, state.energy),
+            jnp.where(coin, push, state.push),
+        )
+        return surrogate, (after, info)
 
     def probability_at(
         self, index: Int[Array, "*batch"] | int, horizon: Int[Array, "*batch"] | int
@@ -206,7 +222,8 @@ class ModeAssisted(AbstractAdaptiveRule):
         return jnp.maximum(self.push_scale * (model.energy(middle) - energy) / (1 + parameters), 0)
 
     def _longer(self) -> AbstractPhasedRule:
-        assert isinstance(self.base, Contrastive) and isinstance(self.base.sampler, Gibbs)
+        assert isinstance(self.base, Contrastive)
+        assert isinstance(self.base.sampler, Gibbs)
         assert self.baseline_steps is not None
         return dataclasses.replace(self.base, sampler=Gibbs(self.baseline_steps, self.base.sampler.clamp))
 
@@ -223,13 +240,15 @@ class ModeAssisted(AbstractAdaptiveRule):
     def changes_shapes(self) -> bool:
         return isinstance(self.base, AbstractAdaptiveRule) and self.base.changes_shapes
 
-    def between(self, words: Words, model: AbstractEnergyModel, state: Any) -> Any:
-        return (
-            self.base.between(words, model, state) if isinstance(self.base, AbstractAdaptiveRule) else state
-        )
+    def between(
+        self, words: Words, model: AbstractEnergyModel, state: ModeAssistedState
+    ) -> ModeAssistedState:
+        if not isinstance(self.base, AbstractAdaptiveRule):
+            return state
+        return dataclasses.replace(state, base=self.base.between(words, model, state.base))
 
-    def offsets(self, state: Any) -> Configuration | None:
-        return self.base.offsets(state)
+    def offsets(self, state: ModeAssistedState) -> Configuration | None:
+        return self.base.offsets(state.base)
 
-    def chains(self, state: Any) -> Configuration | None:
-        return self.base.chains(state)
+    def chains(self, state: ModeAssistedState) -> Configuration | None:
+        return self.base.chains(state.base)

@@ -98,6 +98,24 @@ class SamplerConfig(_Section):
     order: str | None = None
 
 
+class ModeAssistedConfig(_Section):
+    """Whether the rule is assisted by modes, and how; a setting left out has the default of `ModeAssisted`.
+
+    ``solver`` looks for the modes and may have settings of its own here.
+    """
+
+    enabled: bool | None = None
+    probability: Annotated[float, Field(ge=0, le=1)] | None = None
+    steepness: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    offset: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    push_scale: NotNegative | None = None
+    push: NotNegative | None = None
+    baseline_steps: Count | None = None
+    solver: str | None = None
+    starts: Count | None = None
+    sweeps: Count | None = None
+
+
 class TrainConfig(_Section):
     """How long and how fast. Without ``epochs`` or ``updates`` a run makes 10 000 updates.
 
@@ -130,6 +148,7 @@ class RunConfig(_Section):
     data: DataConfig = DataConfig()
     model: ModelConfig = ModelConfig()
     sampler: SamplerConfig = SamplerConfig()
+    mode_assisted: ModeAssistedConfig = ModeAssistedConfig()
     train: TrainConfig = TrainConfig()
 
     @property
@@ -140,8 +159,9 @@ class RunConfig(_Section):
         return self.model.kind == "dbn" and self.sampler.name not in JOINT
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values in sections; settings that are None are left out."""
-        return self.model_dump(exclude_none=True)
+        """Plain values in sections; settings that are None are left out, and the modes of a rule without any."""
+        values = self.model_dump(exclude_none=True)
+        return {name: section for name, section in values.items() if section or name != "mode_assisted"}
 
 
 def read_settings(settings: Mapping[str, Any]) -> RunConfig:
@@ -171,6 +191,13 @@ def read_settings(settings: Mapping[str, Any]) -> RunConfig:
             raise SettingError(
                 f"{name} has {len(rates)} numbers, one for each member, but members={config.train.members or 1}; "
                 "give one number for all, or one for each member"
+            )
+    given = config.mode_assisted.model_dump(exclude_none=True)
+    if given and not given.pop("enabled", False):
+        for name, value in given.items():
+            raise SettingError(
+                f"mode_assisted.{name}={value} is of mode-assisted training, which is not asked for; add "
+                "mode_assisted.enabled=true (--mode-assisted), or leave it out"
             )
     if config.model.kind in ("rbm", "dbm", "dbn") and 0 in config.model.hidden:
         place = config.model.hidden.index(0)

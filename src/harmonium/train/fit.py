@@ -23,7 +23,7 @@ from harmonium.errors import HarmoniumWarning, SettingError
 from harmonium.numerics.whole import whole_number
 from harmonium.rules.base import AbstractAdaptiveRule, AbstractRule
 from harmonium.rules.contrastive import PCD
-from harmonium.rules.names import describe_rule
+from harmonium.rules.names import describe_assistance, describe_rule
 from harmonium.samplers.base import AbstractSampler
 from harmonium.train import rebuild
 from harmonium.train.codes import alarm_of
@@ -124,6 +124,7 @@ def fit(
             "data": rebuild.describe_data(dataset),
             "model": describe_model(template) or {"kind": rebuild.CUSTOM},
             "sampler": describe_rule(rule) or {"name": rebuild.CUSTOM},
+            "mode_assisted": describe_assistance(rule),
             "train": {
                 "epochs": epochs,
                 "updates": updates,
@@ -279,6 +280,7 @@ def set_up(config: RunConfig, data: DataSet | None = None) -> tuple[Setup, RunCo
         **config.to_dict(),
         "data": rebuild.describe_data(data),
         "sampler": describe_rule(rule) or config.to_dict()["sampler"],
+        "mode_assisted": describe_assistance(rule),
     }
     return setup, read_settings(resolved), data
 

@@ -25,7 +25,7 @@ from harmonium.numerics.compile import compile_function
 from harmonium.numerics.precision import as_single
 from harmonium.rules.base import AbstractRule
 from harmonium.rules.contrastive import PCD
-from harmonium.rules.names import describe_rule
+from harmonium.rules.names import describe_assistance, describe_rule
 from harmonium.samplers.base import AbstractSampler
 from harmonium.train import rebuild
 from harmonium.train.config import RunConfig, check_levels, read_settings
@@ -132,6 +132,7 @@ def fit_greedy(
             "data": rebuild.describe_data(dataset),
             "model": describe_model(model) or {"kind": rebuild.CUSTOM},
             "sampler": describe_rule(rule) or {"name": rebuild.CUSTOM},
+            "mode_assisted": describe_assistance(rule),
             "train": {
                 "epochs": epochs,
                 "updates": updates,
@@ -170,6 +171,7 @@ def set_up_greedy(config: RunConfig, data: DataSet | None = None) -> Greedy:
         **config.to_dict(),
         "data": rebuild.describe_data(data),
         "sampler": describe_rule(rule) or config.to_dict()["sampler"],
+        "mode_assisted": describe_assistance(rule),
     }
     return checked(Greedy(model, rule, rebuild.optimizer(config), read_settings(resolved), data))
 

@@ -143,7 +143,7 @@ def rule(config: RunConfig) -> AbstractRule:
         )
     if settings["inference"] is None and rules.takes(name, "inference"):
         settings["inference"] = default_inference(config.model.kind)
-    return rules.build_rule(name, settings)
+    return rules.assisted(rules.build_rule(name, settings), config.mode_assisted.model_dump())
 
 
 def optimizer(config: RunConfig) -> str:
