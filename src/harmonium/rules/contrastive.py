@@ -9,11 +9,13 @@ import jax
 from jaxtyping import Array, Float
 
 from harmonium.energy.base import AbstractEnergyModel
+from harmonium.energy.bipartite import AbstractBipartite
 from harmonium.energy.couplings.short import with_short_products
 from harmonium.energy.stack import AbstractStack
 from harmonium.errors import SettingError
 from harmonium.inference.base import AbstractInference
 from harmonium.inference.clamped import ClampedGibbs, are_coupled, clamped_chains
+from harmonium.inference.mean_field import MeanField
 from harmonium.inference.names import build_inference
 from harmonium.inference.stacked import check_positive_phase, passed_up, positive_phase
 from harmonium.numerics.named import is_name
@@ -34,7 +36,7 @@ from harmonium.typing import Batch, Configuration, Step, Words
 PRECISIONS = ("float32", "bfloat16")
 
 RESTART_SWEEPS = 20
-"""Clamped sweeps from which chains of coupled hidden units start at the data where the inference does not say."""
+"""Clamped sweeps from which chains of coupled hidden units start at the data where the inference gives no better start."""
 
 # Streams of a rule; the lower ones belong to its sampler.
 _COMPLETION_STREAM = 101
@@ -124,14 +126,14 @@ class Contrastive(AbstractAdaptiveRule, AbstractPhasedRule):
         noise = Noise.of(step.key)
         model = self._as_computed(model)
         frozen = jax.lax.stop_gradient(model)
+        posterior = positive_phase(self.inference, noise.stream(_INFERENCE_STREAM), model, batch)
         if self.persistent:
             start, chain_weight = state.sampler, None
         else:
-            start, chain_weight = self._restart(noise, step, frozen, batch), batch.weight
+            start, chain_weight = self._restart(noise, step, frozen, batch, posterior.means), batch.weight
         sampled, info = self.sampler.step(noise, frozen, start)
         if isinstance(self.sampler, AbstractAdaptiveSampler):
             sampled = self.sampler.adapt(sampled, info)
-        posterior = positive_phase(self.inference, noise.stream(_INFERENCE_STREAM), model, batch)
         positive = weighted_mean(posterior.energy, batch.weight)
         negative = weighted_mean(model.chain_energy(sampled.particles), chain_weight)
         offsets = moved_offsets(state.offsets, posterior.means, batch.weight, self.offset_rate)
@@ -161,17 +163,22 @@ class Contrastive(AbstractAdaptiveRule, AbstractPhasedRule):
         return None if state.sampler is None else state.sampler.particles
 
     def _restart(
-        self, noise: Noise, step: Step, model: AbstractEnergyModel, batch: Batch
+        self, noise: Noise, step: Step, model: AbstractEnergyModel, batch: Batch, means: Configuration
     ) -> AbstractSamplerState:
         """Chains at the data: observed units as given, hidden ones drawn given them.
 
-        Hidden units that are coupled are moved by `RESTART_SWEEPS` clamped sweeps from rest, or by as many as the
+        Where layers have mean-field ``means`` they start from one clamped sweep there: the layers of even number drawn
+        from the factorial posterior, those of odd number given them. Otherwise hidden units that are coupled are moved by `RESTART_SWEEPS` clamped sweeps from rest, or by as many as the
         inference makes where it samples. In a stack the code that a level draws is where the next one starts.
         """
         if isinstance(model, AbstractStack):
             return self.sampler.init(
                 step.key, model, passed_up(noise.stream(_COMPLETION_STREAM), model, batch)
             )
+        if isinstance(self.inference, MeanField) and isinstance(model, AbstractBipartite):
+            clamp = (True, *(None for _ in means[1:]))
+            drawn = model.sweep(noise.stream(_COMPLETION_STREAM), means, clamp=clamp)
+            return self.sampler.init(step.key, model, drawn)
         sweeps = self.inference.sweeps if isinstance(self.inference, ClampedGibbs) else RESTART_SWEEPS
         particles = clamped_chains(
             noise.stream(_COMPLETION_STREAM),
