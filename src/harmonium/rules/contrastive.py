@@ -36,7 +36,7 @@ from harmonium.typing import Batch, Configuration, Step, Words
 PRECISIONS = ("float32", "bfloat16")
 
 RESTART_SWEEPS = 20
-"""Clamped sweeps from which chains of coupled hidden units start at the data where the inference gives no better start."""
+"""Clamped sweeps from which chains of coupled hidden units start at the data where the inference gives no start."""
 
 # Streams of a rule; the lower ones belong to its sampler.
 _COMPLETION_STREAM = 101
@@ -168,8 +168,9 @@ class Contrastive(AbstractAdaptiveRule, AbstractPhasedRule):
         """Chains at the data: observed units as given, hidden ones drawn given them.
 
         Where layers have mean-field ``means`` they start from one clamped sweep there: the layers of even number drawn
-        from the factorial posterior, those of odd number given them. Otherwise hidden units that are coupled are moved by `RESTART_SWEEPS` clamped sweeps from rest, or by as many as the
-        inference makes where it samples. In a stack the code that a level draws is where the next one starts.
+        from the factorial posterior, those of odd number given them. Otherwise hidden units that are coupled are moved
+        by `RESTART_SWEEPS` clamped sweeps from rest, or by as many as the inference makes where it samples. In a stack
+        the code that a level draws is where the next one starts.
         """
         if isinstance(model, AbstractStack):
             return self.sampler.init(
