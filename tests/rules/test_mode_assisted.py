@@ -11,7 +11,7 @@ import pytest
 import harmonium as hm
 from harmonium.errors import SettingError
 from harmonium.modes.base import AbstractModeSolver, Findings
-from harmonium.numerics.random import Noise, key_words, seed_key, update_words
+from harmonium.numerics.random import key_words, seed_key, update_words
 from harmonium.rules.mode_assisted import ModeAssisted
 from harmonium.typing import Batch, Step
 from tests.train.runs import assert_same, interrupted, train
@@ -26,7 +26,9 @@ def test_the_schedule_has_the_mean_of_the_paper() -> None:
     assert chances.mean() == pytest.approx(0.0700, abs=5e-5)
     assert chances[:1000].mean() < 0.01
     words = update_words(seed_key(0), jnp.arange(5000))
-    coins = jax.vmap(lambda n, own: ASSISTED.coin(Step(n, jnp.int32(5000), own, own)))(jnp.arange(5000), words)
+    coins = jax.vmap(lambda n, own: ASSISTED.coin(Step(n, jnp.int32(5000), own, own)))(
+        jnp.arange(5000), words
+    )
     stderr = np.sqrt((chances * (1 - chances)).sum())
     assert abs(float(np.sum(coins)) - chances.sum()) < 5 * stderr
 
@@ -82,7 +84,8 @@ def branches_of(jaxpr: Any) -> int:
     for equation in jaxpr.eqns:
         inner = []
         for value in jax.tree.leaves(
-            list(equation.params.values()), is_leaf=lambda leaf: hasattr(leaf, "eqns") or hasattr(leaf, "jaxpr")
+            list(equation.params.values()),
+            is_leaf=lambda leaf: hasattr(leaf, "eqns") or hasattr(leaf, "jaxpr"),
         ):
             body = getattr(value, "jaxpr", value)
             if hasattr(body, "eqns"):

@@ -8,10 +8,11 @@ from types import MappingProxyType
 from harmonium.errors import SettingError
 from harmonium.studies.base import AbstractStudy
 from harmonium.studies.deep_tempering import DeepTemperingStudy
+from harmonium.studies.mode_assisted import ModeAssistedStudy
 from harmonium.studies.sampling_race import SamplingRace
 
 STUDIES: Mapping[str, AbstractStudy] = MappingProxyType(
-    {study.name: study for study in (SamplingRace(), DeepTemperingStudy())}
+    {study.name: study for study in (SamplingRace(), DeepTemperingStudy(), ModeAssistedStudy())}
 )
 
 
