@@ -152,7 +152,7 @@ def _of_controls(curves: Sequence[Scores], others: Sequence[Scores]) -> list[Sta
     ours = next((median(s) for s in same if s.case.label == MA_RBM), at[FEW])
     said = [
         Statement(
-            f"equal cost: {length.updates} updates with modes leave {ours:.4f} nats; those of CD-3, which costs as much, "
+            f"equal cost: {length.updates} updates with modes leave {ours:.4f} nats; those of CD-3, of the same cost, "
             f"{at[CD3]:.4f}; of CD-10 {at[CD10]:.4f}; of CD-720 wherever a mode would be taken {at[LONG]:.4f}",
             ours < min(at[CD3], at[CD10], at[LONG]),
         ),
