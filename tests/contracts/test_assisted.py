@@ -60,12 +60,15 @@ def test_the_update_at_a_mode_is_the_written_out_one(name: str, machine: str) ->
     chains = case.rule.chains(before)
     if chains is not None:
         moved = case.rule.chains(after)
+        assert moved is not None
         assert any((one != other).any() for one, other in zip(chains, moved, strict=True))
         base = case.rule.base
         with jax.enable_x64(True):
             model, batch = jax.tree.map(jnp.asarray, model_of(machine)), Batch(x=jnp.asarray(rows))
             alone = jax.jit(base.loss)(model, step_of(0), before.base, batch)[1][0]
-        for one, other in zip(base.chains(alone), moved, strict=True):
+        its = base.chains(alone)
+        assert its is not None
+        for one, other in zip(its, moved, strict=True):
             np.testing.assert_array_equal(one, other)
 
 

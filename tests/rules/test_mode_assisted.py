@@ -120,6 +120,7 @@ def test_members_share_the_coin_and_the_search_stays_a_branch() -> None:
 def test_members_of_a_run_take_their_modes_together() -> None:
     rule = hm.ModeAssisted(hm.PCD(chains=4), probability=0.5, steepness=0.0, offset=100.0)
     run = train(None, rule=rule, members=3, updates=100)
+    assert run.state is not None
     taken = np.asarray(run.state.rule_state.taken)
     assert 30 < taken[0] < 70
     assert (taken == taken[0]).all()
@@ -137,6 +138,7 @@ def test_a_resumed_run_is_the_unbroken_one(settings: dict[str, Any], tmp_path: P
     assert_same(resumed, unbroken)
     assert resumed.config == unbroken.config
     assert resumed.config["mode_assisted"]["offset"] == 0.0
+    assert unbroken.state is not None
     assert 0 < int(unbroken.state.rule_state.taken) < 450
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import harmonium as hm
-from harmonium.report.curves import draw_curves
+from harmonium.report.curves import CurveFigure, draw_curves
 from harmonium.studies.base import SCALES, StudyResult
 from harmonium.studies.mode_assisted import result_of
 from harmonium.studies.mode_assisted_plan import (
@@ -111,6 +111,7 @@ def test_a_good_result_holds_and_is_written() -> None:
         "mode-assisted", result, "quick", 0
     ).keys()
     for figure in result.figures:
+        assert isinstance(figure, CurveFigure)
         assert draw_curves(figure).startswith(b"<?xml")
     sweeps = {row["method"]: row["sweeps"] for row in result.tables[2].rows}
     assert sweeps[CD10] == 120

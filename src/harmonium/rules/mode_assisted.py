@@ -8,6 +8,7 @@ from typing import Any, SupportsIndex
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from harmonium.energy.base import AbstractEnergyModel, check_two_valued
@@ -164,6 +165,8 @@ class ModeAssisted(AbstractAdaptiveRule):
             info = {**found.info, "mode_steps": coin.astype(found.positive.dtype)}
             after = ModeAssistedState(found.state, taken, None, None)
             return found.positive - found.negative, (after, info)
+        assert state.energy is not None
+        assert state.push is not None
         found = self.base.phases(model, step, state.base, batch)
         frozen = jax.lax.stop_gradient(model)
         words = Noise.of(step.key).fold(_SEARCH).words
@@ -195,7 +198,7 @@ class ModeAssisted(AbstractAdaptiveRule):
         return surrogate, (after, info)
 
     def probability_at(
-        self, index: Int[Array, "*batch"] | int, horizon: Int[Array, "*batch"] | int
+        self, index: Int[Array | np.ndarray, "*batch"] | int, horizon: Int[Array, ""] | int
     ) -> Float[Array, "*batch"]:
         """The probability of a mode at update ``index`` of ``horizon``.
 

@@ -143,7 +143,7 @@ def result_of(
             "controls",
             "What else could stand in the place of the modes, on the RBM of figure 2: longer chains, worse modes and "
             f"harder pushes. {what}",
-            COLUMNS | {"sweeps": "sweeps of rows per update"},
+            {**COLUMNS, "sweeps": "sweeps of rows per update"},
             tuple(
                 row | {"sweeps": _sweeps(scores)} for row, scores in zip(_rows(others), others, strict=True)
             ),
