@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ import harmonium as hm
 from harmonium.rules.mode_assisted import ModeAssisted
 from tests.contracts.model_cases import model_of, table_of
 
-ALWAYS = {"probability": 1.0, "offset": 100.0}
+ALWAYS: dict[str, Any] = {"probability": 1.0, "offset": 100.0}
 """Settings with which every update takes a mode."""
 
 
