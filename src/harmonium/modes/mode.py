@@ -68,7 +68,6 @@ def find(
     chosen = build_solver(solver, settings)
     seed = seed_number(seed)
     check_finite(model)
-    chosen.check(model)
     found = chosen.explore(key_words(seed_key(seed)), model)
     # What is claimed is claimed of the state that is returned: its energy is taken once more, from the model itself.
     energy = float(exact_energies(model, found.configuration))
