@@ -89,8 +89,8 @@ def train(
         bool | None,
         typer.Option(
             "--mode-assisted/--no-mode-assisted",
-            help="Let the ground state stand for the model's mean now and then (--set solver=descent, starts=32, "
-            "probability=0.1, push_scale=0.25, ...); default no.",
+            help="Let the ground state stand for the model's mean now and then (--set solver=descent, "
+            "solver_starts=32, probability=0.1, push_scale=0.25); default no.",
             show_default=False,
             rich_help_panel=_SAMPLER,
         ),

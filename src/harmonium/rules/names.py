@@ -74,13 +74,15 @@ def takes(name: str, key: str) -> bool:
 def assisted(base: AbstractRule, settings: Mapping[str, Any]) -> AbstractRule:
     """The rule itself, or, where ``settings`` are ``enabled``, assisted by modes; None in a setting is its default.
 
-    Settings are those of `ModeAssisted`, with the solver by its name and its own settings among them.
+    Settings are those of `ModeAssisted`, with the solver by its name and its own settings under ``solver_``.
     """
     given = {key: value for key, value in settings.items() if value is not None}
     if not given.pop("enabled", False):
         return base
     own = {key: given.pop(key) for key in _ASSISTED if key in given}
-    return ModeAssisted(base, build_solver(given.pop("solver", "descent"), given), **own)  # pyright: ignore[reportArgumentType]
+    solver = given.pop("solver", "descent")
+    told = {key.removeprefix(_TOLD): value for key, value in given.items()}
+    return ModeAssisted(base, build_solver(solver, told), **own)  # pyright: ignore[reportArgumentType]
 
 
 def describe_assistance(rule: AbstractRule) -> dict[str, Any]:
@@ -91,9 +93,10 @@ def describe_assistance(rule: AbstractRule) -> dict[str, Any]:
     assert solver is not None
     name, settings = solver
     own = {key: getattr(rule, key) for key in _ASSISTED}
-    return {"enabled": True, "solver": name, **settings, **own}
+    return {"enabled": True, "solver": name, **{_TOLD + key: told for key, told in settings.items()}, **own}
 
 
+_TOLD = "solver_"
 _ASSISTED = ("probability", "steepness", "offset", "push_scale", "push", "baseline_steps")
 
 

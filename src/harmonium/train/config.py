@@ -101,7 +101,7 @@ class SamplerConfig(_Section):
 class ModeAssistedConfig(_Section):
     """Whether the rule is assisted by modes, and how; a setting left out has the default of `ModeAssisted`.
 
-    ``solver`` looks for the modes and may have settings of its own here.
+    ``solver`` looks for the modes; what it can be told itself begins with ``solver_``.
     """
 
     enabled: bool | None = None
@@ -112,8 +112,20 @@ class ModeAssistedConfig(_Section):
     push: NotNegative | None = None
     baseline_steps: Count | None = None
     solver: str | None = None
-    starts: Count | None = None
-    sweeps: Count | None = None
+    solver_starts: Count | None = None
+    solver_chains: Count | None = None
+    solver_sweeps: Count | None = None
+    solver_steps: Count | None = None
+    solver_hottest: float | None = None
+    solver_coldest: float | None = None
+    solver_cap: float | None = None
+    solver_alpha: float | None = None
+    solver_beta: float | None = None
+    solver_gamma: float | None = None
+    solver_delta: float | None = None
+    solver_zeta: float | None = None
+    solver_bit_budget: Whole | None = None
+    solver_nodes: Count | None = None
 
 
 class TrainConfig(_Section):
