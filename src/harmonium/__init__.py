@@ -22,6 +22,7 @@ _PUBLIC = {
     "CD": "harmonium.rules.contrastive",
     "PCD": "harmonium.rules.contrastive",
     "ExactGradient": "harmonium.rules.likelihood",
+    "ModeAssisted": "harmonium.rules.mode_assisted",
     "fit": "harmonium.train.fit",
     "fit_greedy": "harmonium.train.greedy",
     "resume": "harmonium.train.fit",
@@ -95,6 +96,7 @@ if TYPE_CHECKING:
     from harmonium.rules.contrastive import CD as CD
     from harmonium.rules.contrastive import PCD as PCD
     from harmonium.rules.likelihood import ExactGradient as ExactGradient
+    from harmonium.rules.mode_assisted import ModeAssisted as ModeAssisted
     from harmonium.samplers.cast import CAST as CAST
     from harmonium.samplers.deep_tempering import DeepTempering as DeepTempering
     from harmonium.samplers.diagnostics import diagnose as diagnose

@@ -19,6 +19,7 @@ from harmonium.rules.names import RULES as RULE_NAMES
 from harmonium.samplers.base import AbstractSampler
 from harmonium.units.base import AbstractUnits
 from harmonium.units.kinds import UNIT_KINDS
+from tests.contracts.assisted_cases import ASSISTED
 from tests.contracts.cases import DRAWN, EVALUATORS, EXACT_RULES, INFERENCES, RULES, SAMPLERS, UNITS
 from tests.contracts.model_cases import LABELLED, MODELS, model_of, table_of
 from tests.contracts.tables import (
@@ -76,7 +77,8 @@ def test_every_sampler_has_its_row() -> None:
 
 def test_every_rule_and_inference_has_its_row() -> None:
     rules = [*(case.rule for case in RULES.values()), *EXACT_RULES.values()]
-    assert members(AbstractRule) == {type(rule) for rule in rules}
+    assisted = {type(case.rule) for case in ASSISTED.values()}
+    assert members(AbstractRule) == {type(rule) for rule in rules} | assisted
     assert {row.split(",")[0] for row in (*RULES, *EXACT_RULES)} == RULE_NAMES.keys()
     assert members(AbstractInference) == {type(case.inference) for case in INFERENCES.values()}
     assert INFERENCES.keys() == INFERENCE_NAMES.keys()

@@ -26,6 +26,7 @@ SETTING_OF_FLAG = {
     "--chains": "sampler.chains",
     "--inference": "sampler.inference",
     "--centred": "sampler.centred",
+    "--mode-assisted": "mode_assisted.enabled",
     "--epochs": "train.epochs",
     "--updates": "train.updates",
     "--batch-size": "train.batch_size",

@@ -94,6 +94,16 @@ def train(
             rich_help_panel=_SAMPLER,
         ),
     ] = None,
+    mode_assisted: Annotated[
+        bool | None,
+        typer.Option(
+            "--mode-assisted/--no-mode-assisted",
+            help="Let the ground state stand for the model's mean now and then (--set solver=descent, "
+            "solver_starts=32, probability=0.1, push_scale=0.25); default no.",
+            show_default=False,
+            rich_help_panel=_SAMPLER,
+        ),
+    ] = None,
     epochs: Annotated[
         int | None, typer.Option(metavar="N", help="Passes through the data.", rich_help_panel=_TRAINING)
     ] = None,
@@ -196,6 +206,7 @@ def train(
         "--chains": chains,
         "--inference": inference,
         "--centred": centred,
+        "--mode-assisted": mode_assisted,
         "--epochs": epochs,
         "--updates": updates,
         "--batch-size": batch_size,

@@ -92,7 +92,8 @@ def _words(config: RunConfig, data: DataSet) -> str:
         f"{article} {config.model.kind}" if members == 1 else f"an ensemble of {members} {config.model.kind}s"
     )
     rule = f"{values['name']}-{values['steps']}" if "steps" in values else f"{values['name']} gradient"
+    assisted = ", assisted by modes" if config.mode_assisted.enabled else ""
     inference = (
         f", {values['inference']} inference" if config.model.kind == "dbm" and "inference" in values else ""
     )
-    return f"{whose} {sizes} on {data.name} ({rows}) by {rule}{chains}{inference}"
+    return f"{whose} {sizes} on {data.name} ({rows}) by {rule}{chains}{inference}{assisted}"

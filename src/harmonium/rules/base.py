@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -39,6 +39,28 @@ class AbstractRule(eqx.Module):
     @abstractmethod
     def chains(self, state: Any) -> Configuration | None:
         """The persistent chains, rows first; None for a rule that keeps none."""
+
+
+class Phases(NamedTuple):
+    """The two means whose difference is a surrogate, and what goes on from one update to the next.
+
+    - ``positive``: the mean energy with the data clamped, ``negative``: that of the model, in nats. Only their
+      gradients have a meaning.
+    - ``state``, ``info``: as `AbstractRule.loss` gives them.
+    """
+
+    positive: Float[Array, ""]
+    negative: Float[Array, ""]
+    state: Any
+    info: RuleInfo
+
+
+class AbstractPhasedRule(AbstractRule):
+    """A rule whose surrogate is the mean energy of the data minus that of the model: another may take one of them."""
+
+    @abstractmethod
+    def phases(self, model: AbstractEnergyModel, step: Step, state: Any, batch: Batch) -> Phases:
+        """Both means; the surrogate is their difference."""
 
 
 class AbstractAdaptiveRule(AbstractRule):

@@ -10,18 +10,20 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from harmonium.energy.base import AbstractEnergyModel
+from harmonium.energy.bipartite import AbstractBipartite
 from harmonium.energy.couplings.short import with_short_products
 from harmonium.energy.guided import AbstractGuided, unguided
 from harmonium.energy.stack import AbstractStack
 from harmonium.errors import SettingError
-from harmonium.inference.base import AbstractInference
+from harmonium.inference.base import AbstractInference, clamp_of
 from harmonium.inference.clamped import ClampedGibbs, are_coupled, clamped_chains
+from harmonium.inference.mean_field import MeanField
 from harmonium.inference.names import build_inference
 from harmonium.inference.stacked import check_positive_phase, passed_up, positive_phase
 from harmonium.numerics.named import is_name
 from harmonium.numerics.random import Noise
 from harmonium.numerics.whole import whole_number
-from harmonium.rules.base import AbstractAdaptiveRule, RuleInfo
+from harmonium.rules.base import AbstractAdaptiveRule, AbstractPhasedRule, Phases, RuleInfo
 from harmonium.rules.centring import check_centring, first_offsets, moved_offsets, weighted_mean
 from harmonium.samplers.base import (
     AbstractAdaptiveSampler,
@@ -36,7 +38,7 @@ from harmonium.typing import Batch, Configuration, Step, Words
 PRECISIONS = ("float32", "bfloat16")
 
 RESTART_SWEEPS = 20
-"""Clamped sweeps from which chains of coupled hidden units start at the data where the inference does not say."""
+"""Clamped sweeps from which chains of coupled hidden units start at the data where the inference gives no start."""
 
 # Streams of a rule; the lower ones belong to its sampler.
 _COMPLETION_STREAM = 101
@@ -68,7 +70,7 @@ class ContrastiveState(eqx.Module):
     offsets: Configuration | None
 
 
-class Contrastive(AbstractAdaptiveRule):
+class Contrastive(AbstractAdaptiveRule, AbstractPhasedRule):
     r"""Difference of two expectations of the energy's gradient, one per phase.
 
     The surrogate is :math:`\frac{1}{\sum w}\sum_t w_t F(v_t) - \frac{1}{M}\sum_m F(\tilde v_m)` with chains
@@ -142,22 +144,26 @@ class Contrastive(AbstractAdaptiveRule):
     def loss(
         self, model: AbstractEnergyModel, step: Step, state: ContrastiveState, batch: Batch
     ) -> tuple[Float[Array, ""], tuple[ContrastiveState, RuleInfo]]:
+        found = self.phases(model, step, state, batch)
+        return found.positive - found.negative, (found.state, found.info)
+
+    def phases(self, model: AbstractEnergyModel, step: Step, state: ContrastiveState, batch: Batch) -> Phases:
         noise = Noise.of(step.key)
         model = self._as_computed(model)
         frozen = jax.lax.stop_gradient(model)
+        posterior = positive_phase(self.inference, noise.stream(_INFERENCE_STREAM), model, batch)
         if self.persistent:
             start, chain_weight = state.sampler, None
         else:
-            start, chain_weight = self._restart(noise, step, frozen, batch), batch.weight
+            start, chain_weight = self._restart(noise, step, frozen, batch, posterior.means), batch.weight
         sampled, info = self._moved(noise, step, frozen, start)
         if isinstance(self.sampler, AbstractAdaptiveSampler):
             sampled = self.sampler.adapt(sampled, info)
-        posterior = positive_phase(self.inference, noise.stream(_INFERENCE_STREAM), model, batch)
         positive = weighted_mean(posterior.energy, batch.weight)
         negative = weighted_mean(model.chain_energy(sampled.particles), chain_weight)
         offsets = moved_offsets(state.offsets, posterior.means, batch.weight, self.offset_rate)
         after = ContrastiveState(sampled if self.persistent else None, offsets)
-        return positive - negative, (after, {**info, **posterior.info})
+        return Phases(positive, negative, after, {**info, **posterior.info})
 
     def steps_at(self, step: Step) -> Int[Array, ""] | int:
         """Sweeps of the update that is made now, where the sampler is Gibbs."""
@@ -198,21 +204,26 @@ class Contrastive(AbstractAdaptiveRule):
         return None if state.sampler is None else state.sampler.particles
 
     def _restart(
-        self, noise: Noise, step: Step, model: AbstractEnergyModel, batch: Batch
+        self, noise: Noise, step: Step, model: AbstractEnergyModel, batch: Batch, means: Configuration
     ) -> AbstractSamplerState:
         """Chains at the data: observed units as given, hidden ones drawn given them.
 
-        Hidden units that are coupled are moved by `RESTART_SWEEPS` clamped sweeps from rest, or by as many as the
-        inference makes where it samples. In a stack the code that a level draws is where the next one starts.
+        Where layers have mean-field ``means`` they start from one clamped sweep there: the layers of even number drawn
+        from the factorial posterior, those of odd number given them. Otherwise hidden units that are coupled are moved
+        by `RESTART_SWEEPS` clamped sweeps from rest, or by as many as the inference makes where it samples. In a stack
+        the code that a level draws is where the next one starts.
         """
         if isinstance(model, AbstractStack):
             return self.sampler.init(
                 step.key, model, passed_up(noise.stream(_COMPLETION_STREAM), model, batch)
             )
-        sweeps = self.inference.sweeps if isinstance(self.inference, ClampedGibbs) else RESTART_SWEEPS
-        machine = unguided(model)
-        own = noise.stream(_COMPLETION_STREAM)
-        particles = clamped_chains(own, machine, batch, sweeps if are_coupled(machine) else 1)
+        machine, own = unguided(model), noise.stream(_COMPLETION_STREAM)
+        if isinstance(self.inference, MeanField) and isinstance(machine, AbstractBipartite):
+            sweeps, given = 1, means[: len(machine.units)]
+            particles = machine.sweep(own.at(0), given, clamp=clamp_of(machine, batch))
+        else:
+            sweeps = self.inference.sweeps if isinstance(self.inference, ClampedGibbs) else RESTART_SWEEPS
+            particles = clamped_chains(own, machine, batch, sweeps if are_coupled(machine) else 1)
         if isinstance(model, AbstractGuided):
             codes = Batch(x=model.proposal(particles), weight=batch.weight)
             particles = (*particles, *passed_up(own.at(sweeps), model.guide, codes))

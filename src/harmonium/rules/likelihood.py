@@ -18,7 +18,7 @@ from harmonium.inference.stacked import positive_phase
 from harmonium.numerics.enumerate import check_bits
 from harmonium.numerics.random import Noise
 from harmonium.numerics.whole import whole_number
-from harmonium.rules.base import AbstractRule, RuleInfo
+from harmonium.rules.base import AbstractPhasedRule, Phases, RuleInfo
 from harmonium.rules.centring import check_centring, first_offsets, moved_offsets, weighted_mean
 from harmonium.typing import Batch, Configuration, Step, Words
 
@@ -36,7 +36,7 @@ class ExactGradientState(eqx.Module):
     offsets: Configuration | None
 
 
-class ExactGradient(AbstractRule):
+class ExactGradient(AbstractPhasedRule):
     r"""Maximum likelihood without a sample.
 
     The surrogate is minus the mean log-likelihood of the batch itself, :math:`\frac{1}{\sum w}\sum_t w_t F(v_t) + \log
@@ -78,13 +78,19 @@ class ExactGradient(AbstractRule):
     def loss(
         self, model: AbstractEnergyModel, step: Step, state: ExactGradientState, batch: Batch
     ) -> tuple[Float[Array, ""], tuple[ExactGradientState, RuleInfo]]:
+        found = self.phases(model, step, state, batch)
+        return found.positive - found.negative, (found.state, found.info)
+
+    def phases(
+        self, model: AbstractEnergyModel, step: Step, state: ExactGradientState, batch: Batch
+    ) -> Phases:
         if len(model.units) == 1:
-            return _energy_of_moments(model, batch) + log_partition_of(model), (state, {})
+            return Phases(_energy_of_moments(model, batch), -log_partition_of(model), state, {})
         posterior = positive_phase(Exact(self.bit_budget), Noise.of(step.key), model, batch)
         log_partition = sum((log_partition_of(part) for part in _parts(model)), jnp.zeros(()))
-        surrogate = weighted_mean(posterior.energy, batch.weight) + log_partition
+        positive = weighted_mean(posterior.energy, batch.weight)
         offsets = moved_offsets(state.offsets, posterior.means, batch.weight, self.offset_rate)
-        return surrogate, (ExactGradientState(offsets), {})
+        return Phases(positive, -log_partition, ExactGradientState(offsets), {})
 
     def offsets(self, state: ExactGradientState) -> Configuration | None:
         return state.offsets

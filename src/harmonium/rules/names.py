@@ -8,9 +8,11 @@ from typing import Any
 
 from harmonium.errors import SettingError
 from harmonium.inference.names import describe_inference
+from harmonium.modes.names import build_solver, describe_solver
 from harmonium.rules.base import AbstractRule
 from harmonium.rules.contrastive import CD, PCD, Contrastive
 from harmonium.rules.likelihood import ExactGradient
+from harmonium.rules.mode_assisted import ModeAssisted
 from harmonium.samplers.names import SETTINGS, build_sampler, describe_sampler
 
 
@@ -69,8 +71,42 @@ def takes(name: str, key: str) -> bool:
     return name in RULES and key not in _NOT_OF[name] and (not samplers or name in samplers)
 
 
+def assisted(base: AbstractRule, settings: Mapping[str, Any]) -> AbstractRule:
+    """The rule itself, or, where ``settings`` are ``enabled``, assisted by modes; None in a setting is its default.
+
+    Settings are those of `ModeAssisted`, with the solver by its name and its own settings under ``solver_``.
+    """
+    given = {key: value for key, value in settings.items() if value is not None}
+    if not given.pop("enabled", False):
+        return base
+    own = {key: given.pop(key) for key in _ASSISTED if key in given}
+    solver = given.pop("solver", "descent")
+    told = {key.removeprefix(_TOLD): value for key, value in given.items()}
+    return ModeAssisted(base, build_solver(solver, told), **own)  # pyright: ignore[reportArgumentType]
+
+
+def describe_assistance(rule: AbstractRule) -> dict[str, Any]:
+    """The settings that `assisted` makes this rule of, beside those of its base; empty where no modes assist it."""
+    if not isinstance(rule, ModeAssisted) or describe_rule(rule) is None:
+        return {}
+    solver = describe_solver(rule.solver)
+    assert solver is not None
+    name, settings = solver
+    own = {key: getattr(rule, key) for key in _ASSISTED}
+    return {"enabled": True, "solver": name, **{_TOLD + key: told for key, told in settings.items()}, **own}
+
+
+_TOLD = "solver_"
+_ASSISTED = ("probability", "steepness", "offset", "push_scale", "push", "baseline_steps")
+
+
 def describe_rule(rule: AbstractRule) -> dict[str, Any] | None:
-    """The name and settings that `build_rule` makes this rule of; None for a rule put together by hand."""
+    """The name and settings that `build_rule` makes this rule of; None for a rule put together by hand.
+
+    Of an assisted rule they are those of its base; see `describe_assistance` for the rest.
+    """
+    if isinstance(rule, ModeAssisted):
+        return None if describe_solver(rule.solver) is None else describe_rule(rule.base)
     if isinstance(rule, ExactGradient):
         described = {"name": "exact", "centred": rule.centred, "offset_rate": rule.offset_rate}
         return described if rule == build_rule("exact", described | {"name": None}) else None

@@ -9,10 +9,14 @@ from harmonium.errors import SettingError
 from harmonium.studies.base import AbstractStudy
 from harmonium.studies.dbm_classifier import DbmClassifier
 from harmonium.studies.deep_tempering import DeepTemperingStudy
+from harmonium.studies.mode_assisted import ModeAssistedStudy
 from harmonium.studies.sampling_race import SamplingRace
 
 STUDIES: Mapping[str, AbstractStudy] = MappingProxyType(
-    {study.name: study for study in (SamplingRace(), DeepTemperingStudy(), DbmClassifier())}
+    {
+        study.name: study
+        for study in (SamplingRace(), DeepTemperingStudy(), DbmClassifier(), ModeAssistedStudy())
+    }
 )
 
 

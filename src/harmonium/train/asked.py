@@ -13,7 +13,7 @@ from harmonium.energy.names import describe_model
 from harmonium.errors import SettingError
 from harmonium.rules.base import AbstractRule
 from harmonium.rules.contrastive import PCD
-from harmonium.rules.names import describe_rule
+from harmonium.rules.names import describe_assistance, describe_rule
 from harmonium.samplers.base import AbstractSampler
 from harmonium.train import rebuild
 from harmonium.train.config import RunConfig, read_settings
@@ -51,6 +51,7 @@ def settings_of(
             "data": rebuild.describe_data(data),
             "model": describe_model(model) or {"kind": rebuild.CUSTOM},
             "sampler": describe_rule(rule) or {"name": rebuild.CUSTOM},
+            "mode_assisted": describe_assistance(rule),
             "train": {"optimizer": optimizer if isinstance(optimizer, str) else rebuild.CUSTOM, **train},
             "joint": joint,
         }

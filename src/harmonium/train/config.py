@@ -107,6 +107,36 @@ class SamplerConfig(_Section):
     order: str | None = None
 
 
+class ModeAssistedConfig(_Section):
+    """Whether the rule is assisted by modes, and how; a setting left out has the default of `ModeAssisted`.
+
+    ``solver`` looks for the modes; what it can be told itself begins with ``solver_``.
+    """
+
+    enabled: bool | None = None
+    probability: Annotated[float, Field(ge=0, le=1)] | None = None
+    steepness: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    offset: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    push_scale: NotNegative | None = None
+    push: NotNegative | None = None
+    baseline_steps: Count | None = None
+    solver: str | None = None
+    solver_starts: Count | None = None
+    solver_chains: Count | None = None
+    solver_sweeps: Count | None = None
+    solver_steps: Count | None = None
+    solver_hottest: float | None = None
+    solver_coldest: float | None = None
+    solver_cap: float | None = None
+    solver_alpha: float | None = None
+    solver_beta: float | None = None
+    solver_gamma: float | None = None
+    solver_delta: float | None = None
+    solver_zeta: float | None = None
+    solver_bit_budget: Whole | None = None
+    solver_nodes: Count | None = None
+
+
 class TrainConfig(_Section):
     """How long and how fast. Without ``epochs`` or ``updates`` a run makes 10 000 updates.
 
@@ -155,6 +185,7 @@ class RunConfig(_Section):
     data: DataConfig = DataConfig()
     model: ModelConfig = ModelConfig()
     sampler: SamplerConfig = SamplerConfig()
+    mode_assisted: ModeAssistedConfig = ModeAssistedConfig()
     train: TrainConfig = TrainConfig()
     joint: JointConfig | None = None
 
@@ -173,8 +204,9 @@ class RunConfig(_Section):
         return self.model.guide
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values in sections; settings that are None are left out."""
-        return self.model_dump(exclude_none=True)
+        """Plain values in sections; settings that are None are left out, and the modes of a rule without any."""
+        values = self.model_dump(exclude_none=True)
+        return {name: section for name, section in values.items() if section or name != "mode_assisted"}
 
 
 def read_settings(settings: Mapping[str, Any]) -> RunConfig:
@@ -215,6 +247,13 @@ def read_settings(settings: Mapping[str, Any]) -> RunConfig:
         raise SettingError(
             f"model.guide={config.model.guide} cannot be used: a guide has hidden units; pass e.g. 16"
         )
+    given = config.mode_assisted.model_dump(exclude_none=True)
+    if given and not given.pop("enabled", False):
+        for name, value in given.items():
+            raise SettingError(
+                f"mode_assisted.{name}={value} is of mode-assisted training, which is not asked for; add "
+                "mode_assisted.enabled=true (--mode-assisted), or leave it out"
+            )
     if config.model.kind in ("rbm", "dbm", "dbn") and 0 in config.model.hidden:
         place = config.model.hidden.index(0)
         article = "an" if config.model.kind == "rbm" else "a"

@@ -20,6 +20,7 @@ from harmonium.numerics.compile import compile_function
 from harmonium.numerics.precision import as_single
 from harmonium.numerics.random import BEYOND_UPDATES, key_words
 from harmonium.rules.base import AbstractAdaptiveRule, AbstractRule
+from harmonium.train.assistance import mode_signs
 from harmonium.train.checkpoint import Checkpoints, load_tree
 from harmonium.train.codes import swap_signs
 from harmonium.train.ensemble import CURE, chosen, reason_of, run_members, stopped_members
@@ -257,7 +258,7 @@ class Drive:
         index, apart = int(state.index), int(state.chunk) * chunks_per_report(state)
         number = None if index == int(state.horizon) else index // apart
         record, faults = self.setup.monitor.report(state, health, np.asarray(rate), epoch, number)
-        record |= swap_signs(state)
+        record |= swap_signs(state) | mode_signs(state)
         if self.stopped:
             record["stopped"] = {str(member): words for member, words in sorted(self.stopped.items())}
         return record, faults

@@ -23,7 +23,7 @@ from harmonium.energy.stack import AbstractStack
 from harmonium.errors import HarmoniumWarning, SettingError
 from harmonium.numerics.whole import whole_number
 from harmonium.rules.base import AbstractAdaptiveRule, AbstractRule
-from harmonium.rules.names import describe_rule
+from harmonium.rules.names import describe_assistance, describe_rule
 from harmonium.samplers.base import AbstractSampler
 from harmonium.train import rebuild
 from harmonium.train.asked import as_rule, settings_of
@@ -275,6 +275,7 @@ def set_up(config: RunConfig, data: DataSet | None = None) -> tuple[Setup, RunCo
         "data": {**rebuild.describe_data(data), "label_fingerprint": config.data.label_fingerprint},
         "model": config.model.model_copy(update={"guide": config.guide}).model_dump(exclude_none=True),
         "sampler": describe_rule(rule) or config.to_dict()["sampler"],
+        "mode_assisted": describe_assistance(rule),
     }
     return setup, read_settings(resolved), data
 

@@ -19,7 +19,7 @@ from harmonium.energy.rbm import RBM
 from harmonium.errors import SettingError
 from harmonium.numerics.precision import as_single
 from harmonium.rules.base import AbstractRule
-from harmonium.rules.names import describe_rule
+from harmonium.rules.names import describe_assistance, describe_rule
 from harmonium.samplers.base import AbstractSampler
 from harmonium.train import rebuild
 from harmonium.train.asked import as_rule, settings_of
@@ -161,6 +161,7 @@ def set_up_greedy(config: RunConfig, data: DataSet | None = None) -> Greedy:
         **said,
         "data": rebuild.describe_data(data),
         "sampler": describe_rule(rule) or said["sampler"],
+        "mode_assisted": describe_assistance(rule),
     }
     if joint is not None:
         resolved["joint"] = said["joint"] | (describe_rule(joint) or {})

@@ -139,7 +139,8 @@ def _with_seed(config: RunConfig, member: int) -> RunConfig:
 
 def rule(config: RunConfig) -> AbstractRule:
     """The training rule that settings describe: of a network that is trained level by level, that of the levels."""
-    return _rule(config.sampler.model_dump(), None if config.is_greedy else config.model.kind)
+    base = _rule(config.sampler.model_dump(), None if config.is_greedy else config.model.kind)
+    return rules.assisted(base, config.mode_assisted.model_dump())
 
 
 def joint_rule(config: RunConfig) -> AbstractRule | None:

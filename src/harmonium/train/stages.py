@@ -15,7 +15,7 @@ from harmonium.energy.parameters import seed_of_level
 from harmonium.energy.rbm import RBM
 from harmonium.errors import SettingError
 from harmonium.rules.base import AbstractRule
-from harmonium.rules.names import describe_rule
+from harmonium.rules.names import describe_assistance, describe_rule
 from harmonium.train import rebuild
 from harmonium.train.asked import as_rule
 from harmonium.train.config import JointConfig, RunConfig, SamplerConfig, read_settings
@@ -79,7 +79,7 @@ def joint_settings(joint: Any, network: Network) -> tuple[AbstractRule | None, d
             raise SettingError(f"joint has no argument {key!r}; it takes {', '.join(known)}")
     rule = as_rule(joint.get("rule"), "mean-field" if isinstance(network, DBM) else "exact")
     described = describe_rule(rule)
-    if described is None:
+    if described is None or describe_assistance(rule):
         raise SettingError(
             "no settings describe the rule of the joint training, so that its run could not be gone on with; train "
             "jointly in a call of its own, hm.fit(run.model, data, rule)"
@@ -117,6 +117,7 @@ def settings_of_level(greedy: Greedy, index: int, rbm: RBM, data: DataSet) -> Ru
             "data": rebuild.describe_data(data),
             "model": describe_model(rbm) or {"kind": rebuild.CUSTOM},
             "sampler": greedy.config.sampler.model_dump(exclude_none=True),
+            "mode_assisted": greedy.config.mode_assisted.model_dump(exclude_none=True),
             "train": own.model_dump(exclude_none=True),
         }
     )
