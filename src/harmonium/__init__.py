@@ -53,9 +53,13 @@ _PUBLIC = {
     "HarmoniumWarning": "harmonium.errors",
 }
 
-__all__ = list(_PUBLIC)  # pyright: ignore[reportUnsupportedDunderAll]
+_ROOMS = ("modes",)
+"""Packages that are public as they are: ``hm.modes.find``."""
+
+__all__ = [*_PUBLIC, *_ROOMS]  # pyright: ignore[reportUnsupportedDunderAll]
 
 if TYPE_CHECKING:
+    from harmonium import modes as modes
     from harmonium.data.base import DataSet as DataSet
     from harmonium.data.load import load_data as load_data
     from harmonium.energy.boltzmann import BoltzmannMachine as BoltzmannMachine
@@ -100,6 +104,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"harmonium.{name}")
     if name not in _PUBLIC:
         raise AttributeError(f"module 'harmonium' has no attribute {name!r}")
     value = getattr(import_module(_PUBLIC[name]), name)
@@ -108,4 +114,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_PUBLIC])
+    return sorted({*globals(), *_PUBLIC, *_ROOMS})
