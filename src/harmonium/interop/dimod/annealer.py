@@ -230,7 +230,7 @@ def _answered(
         )
     rows = np.where(found > 0, ends[1], ends[0])
     beta, stderr, _ = fit_beta(margins(rows, coupling, bias, ends), rows)
-    return rows.astype(np.float32), np.float32(beta), np.float32(stderr)  # pyright: ignore[reportReturnType]
+    return rows.astype(np.float32), np.asarray(beta, np.float32), np.asarray(stderr, np.float32)
 
 
 def _taken_by(sampler: Any) -> frozenset[str] | None:
