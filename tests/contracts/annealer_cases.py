@@ -14,13 +14,19 @@ from tests.contracts.tables import Table
 class HeatBath:
     """A dimod sampler that draws one spin after the other given all others, at an inverse temperature of its own."""
 
-    parameters: dict[str, list[str]] = {"num_reads": [], "seed": [], "initial_states": [], "num_sweeps": []}
+    parameters = ("num_reads", "seed", "initial_states", "num_sweeps")
 
     def __init__(self, beta: float = 1.0):
         self.beta = beta
 
     def sample_ising(
-        self, h: dict[int, float], J: dict[tuple[int, int], float], *, num_reads: int, seed: int, **options: Any
+        self,
+        h: dict[int, float],
+        J: dict[tuple[int, int], float],
+        *,
+        num_reads: int,
+        seed: int,
+        **options: Any,
     ) -> Any:
         from dimod import SampleSet
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+import scipy.sparse
 from jaxtyping import Float, Int, Num
 
 from harmonium.energy.base import AbstractEnergyModel, check_model, check_two_valued
@@ -42,10 +43,12 @@ class Quadratic:
     def energy(self, states: Num[np.ndarray, "*batch n"]) -> Float[np.ndarray, "*batch"]:
         """Energy of states that are written in the values of ``ends``."""
         x = np.asarray(states, np.float64)
-        first, second = self.pairs.T
-        return self.offset + x @ self.linear + (x[..., first] * x[..., second]) @ self.strengths
+        size = len(self.linear)
+        upper = scipy.sparse.coo_array((self.strengths, tuple(self.pairs.T)), (size, size)).tocsr()
+        met = (x.reshape(-1, size) @ upper).reshape(x.shape)
+        return self.offset + x @ self.linear + np.sum(met * x, axis=-1)
 
-    def written_in(self, values: tuple[float, float] | Float[np.ndarray, "2 n"]) -> Quadratic:
+    def written_in(self, values: tuple[float, ...] | Float[np.ndarray, "2 n"]) -> Quadratic:
         r"""The same energy of the same states, whose units take other two values: :math:`x = s + g y` in each unit.
 
         .. math:: a'_i = g_i \Big(a_i + \sum_j q_{ij} s_j\Big), \qquad q'_{ij} = g_i g_j q_{ij}, \qquad
@@ -89,16 +92,22 @@ def pairs_of(model: AbstractEnergyModel) -> Int[np.ndarray, "pairs 2"]:
     if isinstance(model, BoltzmannMachine):
         return model.couplings[0].graph.pairs
     couplings = model.couplings
-    if not isinstance(model, AbstractLayered) or not all(isinstance(one, Dense | Absent) for one in couplings):
+    if not isinstance(model, AbstractLayered) or not all(
+        isinstance(one, Dense | Absent) for one in couplings
+    ):
         parts = ", ".join(dict.fromkeys(type(one).__name__ for one in couplings))
         raise SettingError(
-            "a quadratic form is written of a machine such as hm.RBM, hm.DBM or hm.BoltzmannMachine in single or double "
-            f"precision, got a {type(model).__name__} whose couplings are {parts}"
+            "a quadratic form is written of a machine such as hm.RBM, hm.DBM or hm.BoltzmannMachine, in single or "
+            f"double precision, got a {type(model).__name__} whose couplings are {parts}"
         )
     edges = np.cumsum([0, *(units.size for units in model.units)]).tolist()
     found = [
-        np.stack(np.meshgrid(np.arange(low, middle), np.arange(middle, high), indexing="ij"), -1).reshape(-1, 2)
-        for (low, middle), (_, high), one in zip(pairwise(edges), pairwise(edges[1:]), couplings, strict=False)
+        np.stack(np.meshgrid(np.arange(low, middle), np.arange(middle, high), indexing="ij"), -1).reshape(
+            -1, 2
+        )
+        for (low, middle), (_, high), one in zip(
+            pairwise(edges), pairwise(edges[1:]), couplings, strict=False
+        )
         if isinstance(one, Dense)
     ]
     return np.concatenate([np.zeros((0, 2), np.int32), *found]).astype(np.int32)

@@ -35,7 +35,7 @@ def variable_names(model: AbstractEnergyModel, names: Sequence[Hashable] | None 
     given, count = list(names), sum(units.size for units in model.units)
     if len(given) != count:
         raise SettingError(
-            f"names has {len(given)} entries for a machine of {count} units; pass one name for each, visible units first"
+            f"names has {len(given)} entries for a machine of {count} units; pass one for each, visible units first"
         )
     if len(set(given)) < count:
         twice = next(name for place, name in enumerate(given) if name in given[:place])
@@ -95,8 +95,8 @@ def states_of(sampleset: Any, names: Sequence[Hashable], vartype: str) -> Float[
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
         raise DataError(
-            f"the SampleSet says {vartype} and has {values[row, column]} for {names[column]!r} in row {row}; its values "
-            f"are {VALUES[vartype][0]:g} and {VALUES[vartype][1]:g}"
+            f"the SampleSet says {vartype} and has {values[row, column]} for {names[column]!r} in row {row}; its "
+            f"values are {VALUES[vartype][0]:g} and {VALUES[vartype][1]:g}"
         )
     rows = np.repeat(values.astype(np.float64), np.asarray(sampleset.record.num_occurrences), axis=0)
     if len(rows) == 0:
@@ -104,9 +104,7 @@ def states_of(sampleset: Any, names: Sequence[Hashable], vartype: str) -> Float[
     return rows
 
 
-def configuration_of(
-    model: AbstractEnergyModel, states: Num[np.ndarray, "*batch n"], vartype: str
-) -> Layers:
+def configuration_of(model: AbstractEnergyModel, states: Num[np.ndarray, "*batch n"], vartype: str) -> Layers:
     """States of one vartype as a configuration of the machine, in the values and the dtype of its layers."""
     high = VALUES[vartype][1]
     edges = np.cumsum([units.size for units in model.units])[:-1]

@@ -50,7 +50,7 @@ def gradient_from_samples(model: AbstractEnergyModel, data: Any, samples: Layers
 
 
 @in_double_precision
-def _slopes(model: AbstractEnergyModel, rows: np.ndarray, drawn: Configuration) -> AbstractEnergyModel:
+def _slopes(model: AbstractEnergyModel, rows: np.ndarray, drawn: Layers) -> AbstractEnergyModel:
     return jax.tree.map(np.asarray, _slopes_program()(model, rows, drawn))
 
 

@@ -72,19 +72,20 @@ def estimate_beta(model: AbstractEnergyModel, samples: Layers) -> Temperature:
     .. math:: \hat\beta = \arg\max_\beta \sum_{t,i} \log p_\beta(x_{ti} \mid x_{t,-i})
         = \arg\min_\beta \sum_{t,i} \log\left(1 + e^{-\beta m_{ti}}\right)
 
-    with :math:`m_{ti}` the energy that flipping unit ``i`` of sample ``t`` would add, in nats. The function is convex, needs no
-    partition function, and is right in the limit of many samples of any temperature. A model at its own temperature
-    has :math:`\beta = 1`; above it samples are colder than the model, below it they are hotter, and a negative one
-    means that its sign was turned round on the way. The error is that of independent rows, also where the samples follow
-    no temperature (the sandwich formula); rows of one chain say less than as many rows.
+    with :math:`m_{ti}` the energy that flipping unit ``i`` of sample ``t`` would add, in nats. The function is convex,
+    needs no partition function, and is right in the limit of many samples of any temperature. A model at its own
+    temperature has :math:`\beta = 1`; above it samples are colder than the model, below it they are hotter, and a
+    negative one means that its sign was turned round on the way. The error is that of independent rows, also where the
+    samples follow no temperature (the sandwich formula); rows of one chain say less than as many independent ones.
+    Source: Besag, "Statistical analysis of non-lattice data" (1975), for one parameter.
 
     ``samples`` is a configuration, one array per layer with rows first, hidden units included, such as
     `harmonium.interop.dimod.from_sampleset` gives it.
 
     **Returns** a `Temperature`. It is not reliable, and a `HarmoniumWarning` says so, where all samples are one
-    state, where every unit of every sample lies at its best value (no temperature is too low), at its worst, or where the
-    model has no field at all. **Raises** `SettingError` for a model or layers that do not fit, `DataError` for values that
-    the units do not take.
+    state, where every unit of every sample lies at its best value (no temperature is too low) or at its worst, and
+    where the model has no field at all. **Raises** `SettingError` for a model or layers that do not fit, `DataError`
+    for values that the units do not take.
 
     >>> from harmonium.energy.rbm import RBM
     >>> rbm = RBM.from_arrays([[0.0]], [2.0], [0.0])
@@ -148,9 +149,12 @@ def fit_beta(costs: Float[np.ndarray, "rows n"], rows: Float[np.ndarray, "rows n
     while slope(end) * end > 0 and abs(end) < _LARGEST:
         end *= 2
     if slope(end) * end > 0:
-        fault = "hardly any flip of a single unit lowers the energy of a sample, so that hardly any temperature is too low"
+        fault = "hardly any flip of a single unit lowers the energy of a sample: no temperature is too low by much"
         return Fit(math.copysign(math.inf, end), math.inf, fault)
-    beta = float(scipy.optimize.brentq(slope, min(0.0, end), max(0.0, end), xtol=1e-12, rtol=1e-12))
+    found = scipy.optimize.root_scalar(
+        slope, bracket=(min(0.0, end), max(0.0, end)), method="brentq", xtol=1e-12
+    )
+    beta = float(found.root)
     off = scipy.special.expit(-beta * scaled)
     scores = np.sum(scaled * off, axis=1)
     curvature = float(np.sum(scaled**2 * off * (1 - off)))

@@ -348,7 +348,17 @@ def run_chunk(
     unit = None if state.key.ndim == 0 else np.ones(len(state.key), np.float32)
     try:
         return program(
-            settings, trainer.optimizer, arrays, trainer.schedule, state, feed, order, real, epochs, count, unit
+            settings,
+            trainer.optimizer,
+            arrays,
+            trainer.schedule,
+            state,
+            feed,
+            order,
+            real,
+            epochs,
+            count,
+            unit,
         )
     except jax.errors.JaxRuntimeError as error:
         raise error_within(error) or error from error

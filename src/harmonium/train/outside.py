@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import jax
-
 from harmonium import errors
 from harmonium.errors import HarmoniumError
 from harmonium.samplers.base import AbstractReportingState
@@ -20,9 +18,10 @@ def sampler_metrics(rule_state: Any) -> dict[str, float | None]:
     return sampler.metrics() if isinstance(sampler, AbstractReportingState) else {}
 
 
-def error_within(error: jax.errors.JaxRuntimeError) -> HarmoniumError | None:
+def error_within(error: Exception) -> HarmoniumError | None:
     """The error of ours that a call out of a compiled program has failed with, and of which jax keeps the text alone.
 
+    >>> import jax
     >>> error_within(jax.errors.JaxRuntimeError("INTERNAL: calling back:\\nDataError: no rows"))
     DataError('no rows')
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -15,9 +14,9 @@ from jaxtyping import Array, Float, Int
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.cumulant import ends_of
 from harmonium.energy.quadratic import SPIN, Quadratic, pairs_of
-from harmonium.energy.variables import states_of
 from harmonium.errors import SettingError
 from harmonium.evaluate.temperature import fit_beta, margins
+from harmonium.modes.dimod_sampler import answers, checked_options, options_of
 from harmonium.numerics.random import Noise
 from harmonium.numerics.whole import is_number
 from harmonium.samplers.base import AbstractAdaptiveSampler, AbstractReportingState, SamplerInfo
@@ -62,8 +61,8 @@ class Annealer(AbstractAdaptiveSampler):
     ``dwave.samplers.SimulatedAnnealingSampler`` pass ``beta_range=(0.1, 1.0)``, of hardware ``auto_scale=False``.
 
     With ``continued`` the chains are handed over as ``initial_states`` and go on from there. At a constant temperature,
-    ``beta_range=(1.0, 1.0)``, simulated annealing is then Metropolis sampling of the model itself. Otherwise samples are
-    drawn afresh, and what is left out of them by an annealer that never finds it is missed, unseen.
+    ``beta_range=(1.0, 1.0)``, simulated annealing is then Metropolis sampling of the model itself, which leaves its law
+    invariant. Otherwise samples are drawn afresh, and what an annealer never finds is missed, unseen.
 
     A sampler that takes a ``seed`` is given one of the step's noise, so that its runs repeat. Any other makes runs that
     do not, and that a `harmonium.resume` does not go on with bit for bit. Runs keep no dimod sampler: pass ``rule=`` to
@@ -96,32 +95,19 @@ class Annealer(AbstractAdaptiveSampler):
         rate: float = 0.1,
         **options: Any,
     ):
-        if isinstance(sampler, type) or not callable(getattr(sampler, "sample_ising", None)):
-            what = sampler.__name__ if isinstance(sampler, type) else repr(sampler)
-            raise SettingError(
-                f"an annealer is a dimod sampler, with sample_ising, got {what}; pass e.g. "
-                "dwave.samplers.SimulatedAnnealingSampler() (pip install 'harmonium[anneal]')"
-            )
         for name in ("calibrated", "continued"):
             value = calibrated if name == "calibrated" else continued
             if not isinstance(value, bool | np.bool_):
                 raise SettingError(f"{name} must be True or False, got {value!r}; pass one of them")
         if not is_number(rate) or not 0 < rate <= 1:
             raise SettingError(f"rate is a share above 0 and at most 1, got {rate!r}; pass e.g. 0.1")
-        taken = _taken_by(sampler)
-        for name in options:
-            if name in _OWN:
-                raise SettingError(f"{name} is set by the chains and their noise; leave it out")
-            if taken is not None and name not in taken:
-                raise SettingError(
-                    f"{type(sampler).__name__} has no option {name!r}; it takes {', '.join(sorted(taken)) or 'none'}"
-                )
+        self.options = checked_options(sampler, options, _OWN)
+        taken = options_of(sampler)
         if continued and taken is not None and "initial_states" not in taken:
             raise SettingError(
                 f"{type(sampler).__name__} takes no initial_states, so that its chains cannot go on; drop continued"
             )
         self.sampler = sampler
-        self.options = tuple((name, _hashable(value)) for name, value in sorted(options.items()))
         self.calibrated, self.continued, self.rate = bool(calibrated), bool(continued), float(rate)
 
     @property
@@ -168,7 +154,7 @@ class Annealer(AbstractAdaptiveSampler):
         return state
 
     def unit_updates(self, model: AbstractEnergyModel, state: AnnealerState) -> int:
-        """Units that one step draws, by as many sweeps as ``num_sweeps`` says: what else a sampler does is not known."""
+        """Units that one step draws, in as many sweeps as ``num_sweeps`` says: a sampler does not tell more."""
         return unit_updates(model, state.particles[0].shape[0], int(dict(self.options).get("num_sweeps", 1)))
 
 
@@ -190,8 +176,8 @@ def _of_one_machine(particles: Configuration) -> Configuration:
 @_of_one_machine.def_vmap
 def _refuse_members(size: int, batched: Any, particles: Configuration):
     raise SettingError(
-        f"an annealer answers for one machine at a time, not for {size} members of an ensemble; train them one after the "
-        "other, each with the seed hm.member_seed(seed, i)"
+        f"an annealer answers for one machine at a time, not for {size} members of an ensemble; train them one after "
+        "the other, each with the seed hm.member_seed(seed, i)"
     )
 
 
@@ -208,21 +194,11 @@ def _answered(
     first, second = pairs.T
     coupling, bias = coupling.astype(np.float64), bias.astype(np.float64)
     spins = Quadratic(-bias, -coupling[first, second], pairs, 0.0, ends).written_in(SPIN)
-    fields = dict(enumerate((float(strength) * spins.linear).tolist()))
-    couplings = dict(
-        zip(map(tuple, pairs.tolist()), (float(strength) * spins.strengths).tolist(), strict=True)
+    told = Quadratic(
+        float(strength) * spins.linear, float(strength) * spins.strengths, pairs, 0.0, spins.ends
     )
-    options = dict(annealer.options)
-    taken = _taken_by(annealer.sampler) or ()
-    if "num_reads" in taken:
-        options["num_reads"] = shape[0]
-    if "seed" in taken:
-        options["seed"] = int(word) & 0x7FFFFFFF
-    if annealer.continued:
-        options["initial_states"] = np.where(states == ends[1], 1, -1).astype(np.int8), list(fields)
-        if "initial_states_generator" in taken:
-            options["initial_states_generator"] = "none"
-    found = states_of(annealer.sampler.sample_ising(fields, couplings, **options), list(fields), "SPIN")
+    start = np.where(states == ends[1], 1.0, -1.0) if annealer.continued else None
+    found = answers(annealer.sampler, told, annealer.options, seed=int(word), reads=shape[0], start=start)
     if len(found) != shape[0]:
         raise SettingError(
             f"{type(annealer.sampler).__name__} gave {len(found)} rows for {shape[0]} chains; pass chains={len(found)} "
@@ -231,18 +207,3 @@ def _answered(
     rows = np.where(found > 0, ends[1], ends[0])
     beta, stderr, _ = fit_beta(margins(rows, coupling, bias, ends), rows)
     return rows.astype(np.float32), np.asarray(beta, np.float32), np.asarray(stderr, np.float32)
-
-
-def _taken_by(sampler: Any) -> frozenset[str] | None:
-    """The options that a sampler takes; None where it takes any."""
-    named = getattr(sampler, "parameters", None)
-    if named is not None:
-        return frozenset(named)
-    kinds = inspect.signature(sampler.sample_ising).parameters.values()
-    if any(one.kind is one.VAR_KEYWORD for one in kinds):
-        return None
-    return frozenset(one.name for one in kinds) - {"h", "J"}
-
-
-def _hashable(value: Any) -> Any:
-    return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value

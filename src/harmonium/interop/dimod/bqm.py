@@ -38,7 +38,7 @@ def to_bqm(
 
     ``bqm.energy(sample)`` is ``model.energy(configuration) + offset`` for every state, whichever two values the
     variables take: with ``vartype`` "BINARY" they are 0 and 1, with "SPIN" -1 and +1, and None is what the units
-    are (BINARY where only some are spins). No state is changed by it, it is only written otherwise: 0 is -1, and 1 is +1.
+    are (BINARY where only some are spins). That changes no state, only how it is written: 0 as -1, and 1 as +1.
 
     ``names`` are those of the variables, visible units first; left out, they are ``v0, v1, ...`` for visible units and
     ``h1_0, h1_1, ..., h2_0, ...`` for hidden ones, layer by layer, so that layers can be told from them. Every pair

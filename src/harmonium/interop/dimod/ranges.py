@@ -100,8 +100,14 @@ def range_report(
 
 def _checked(name: str, ends: Any) -> tuple[float, float]:
     values = tuple(ends) if isinstance(ends, tuple | list) else ()
-    if len(values) != 2 or not all(map(is_number, values)) or not -math.inf < values[0] < 0 < values[1] < math.inf:
-        raise SettingError(f"{name} must be two numbers on both sides of zero, got {ends!r}; pass e.g. (-2, 2)")
+    if (
+        len(values) != 2
+        or not all(map(is_number, values))
+        or not -math.inf < values[0] < 0 < values[1] < math.inf
+    ):
+        raise SettingError(
+            f"{name} must be two numbers on both sides of zero, got {ends!r}; pass e.g. (-2, 2)"
+        )
     return float(values[0]), float(values[1])
 
 
