@@ -20,7 +20,7 @@ from tests.contracts.annealer_cases import HeatBath
 from tests.contracts.machines import wave_rbm
 from tests.contracts.model_cases import model_of
 
-DATA = "bars-and-stripes:side=2"
+DATA = np.array([[1, 1, 0, 0], [0, 0, 1, 1]])
 
 
 def settled(annealer: Annealer, steps: int = 60) -> Any:
@@ -52,10 +52,12 @@ def test_a_calibrated_annealer_comes_to_the_temperature_of_the_model() -> None:
 
 def test_a_run_tells_the_temperature_of_its_samples_and_repeats(tmp_path: Path) -> None:
     rule = hm.PCD(sampler=Annealer(HeatBath(), calibrated=True, num_sweeps=2), chains=20, burn_in=0)
-    settings: dict[str, Any] = dict(batch_size=6, learning_rate=0.2, seed=0)
+    settings: dict[str, Any] = dict(batch_size=2, learning_rate=0.5, seed=0)
     whole = hm.fit(hm.RBM(4, 3, seed=0), DATA, rule, updates=200, **settings, out=tmp_path / "run")
-    assert whole.history[-1]["effective_beta"] > 0
-    assert hm.log_likelihood(whole.model, DATA).value > -4 * np.log(2)
+    last = whole.history[-1]
+    assert abs(last["effective_beta"] - 1) < 5 * last["effective_beta_stderr"]
+    assert 0.5 < last["sampler_beta"] < 2
+    assert hm.log_likelihood(whole.model, DATA).value > -2  # of independent columns it is -4 log 2
     assert hm.resume(tmp_path / "run", rule=rule).history == whole.history
     again = hm.fit(hm.RBM(4, 3, seed=0), DATA, rule, updates=200, **settings)
     for left, right in zip(jax.tree.leaves(whole.model), jax.tree.leaves(again.model), strict=True):
@@ -66,7 +68,7 @@ def test_a_run_tells_the_temperature_of_its_samples_and_repeats(tmp_path: Path) 
 
 def test_a_list_of_all_states_is_no_sample() -> None:
     rule = hm.PCD(sampler=Annealer(dimod.ExactSolver()), chains=20, burn_in=0)
-    with pytest.raises(SettingError, match="^ExactSolver gave 128 rows for 20 chains"):
+    with pytest.raises(SettingError, match=r"^ExactSolver gave 128 rows for 20 chains"):
         hm.fit(hm.RBM(4, 3, seed=0), DATA, rule, updates=2)
 
 
@@ -83,8 +85,6 @@ def test_what_no_annealer_is_or_takes_is_refused() -> None:
         Annealer(dimod.ExactSolver(), continued=True)
     with pytest.raises(SettingError, match="rate is a share"):
         Annealer(HeatBath(), rate=0)
-    with pytest.raises(SettingError, match="calibrated must be True or False"):
-        Annealer(HeatBath(), calibrated=1)  # pyright: ignore[reportArgumentType]
     with pytest.raises(SettingError, match="single or double precision"):
         hm.fit(hm.RBM(4, 3), DATA, hm.PCD(sampler=Annealer(HeatBath()), precision="bfloat16"), updates=2)
 

@@ -113,9 +113,9 @@ def test_rows_of_a_sampleset_find_their_layers_as_often_as_they_occurred() -> No
     np.testing.assert_array_equal(hidden, [[0], [0], [1]])
     spins = found.change_vartype("SPIN", inplace=False)
     np.testing.assert_array_equal(from_sampleset(spins, model, "SPIN")[0], visible)
-    with pytest.raises(SettingError, match="is SPIN .* where BINARY is expected"):
+    with pytest.raises(SettingError, match=r"is SPIN .* where BINARY is expected"):
         from_sampleset(spins, model)
-    with pytest.raises(SettingError, match="is BINARY .* where SPIN is expected"):
+    with pytest.raises(SettingError, match=r"is BINARY .* where SPIN is expected"):
         from_sampleset(found, model, "SPIN")
 
 

@@ -24,8 +24,6 @@ from harmonium.samplers.ladder import unit_updates
 from harmonium.typing import Configuration, Words
 
 _OWN = ("num_reads", "seed", "initial_states", "initial_states_generator")
-_FURTHEST = 10.0
-"""Most that one estimate moves the inverse temperature of a sampler by, as a factor."""
 
 
 class AnnealerState(AbstractReportingState):
@@ -55,8 +53,9 @@ class Annealer(AbstractAdaptiveSampler):
     An annealer samples :math:`e^{-\beta E}` at best, at an inverse temperature :math:`\beta` that nobody sets. Every
     step estimates it from the samples (`harmonium.estimate_beta`), and the metrics of a run have it: ``effective_beta``
     is that of the samples to the model, 1 where they are right, with ``effective_beta_stderr``. With ``calibrated`` the
-    energy is handed over divided by ``sampler_beta``, which follows the estimates while a run trains, a share ``rate``
-    of their logarithm at a time: samples are then at the temperature of the model as far as the sampler has one. A
+    energy is handed over divided by ``sampler_beta``, which follows the estimates while a run trains, by a share
+    ``rate`` at most and by less where they are unsure: samples are then at the temperature of the model as far as the
+    sampler has one. A
     sampler that scales its problems, or its temperatures, by itself undoes this: of
     ``dwave.samplers.SimulatedAnnealingSampler`` pass ``beta_range=(0.1, 1.0)``, of hardware ``auto_scale=False``.
 
@@ -95,9 +94,8 @@ class Annealer(AbstractAdaptiveSampler):
         rate: float = 0.1,
         **options: Any,
     ):
-        for name in ("calibrated", "continued"):
-            value = calibrated if name == "calibrated" else continued
-            if not isinstance(value, bool | np.bool_):
+        for name, value in (("calibrated", calibrated), ("continued", continued)):
+            if not isinstance(value, bool):
                 raise SettingError(f"{name} must be True or False, got {value!r}; pass one of them")
         if not is_number(rate) or not 0 < rate <= 1:
             raise SettingError(f"rate is a share above 0 and at most 1, got {rate!r}; pass e.g. 0.1")
@@ -143,12 +141,17 @@ class Annealer(AbstractAdaptiveSampler):
         return moved, {"effective_beta": beta, "effective_beta_stderr": stderr}
 
     def adapt(self, state: AnnealerState, info: SamplerInfo) -> AnnealerState:
-        """Of a calibrated annealer, the inverse temperature moved towards that of the last samples."""
+        """Of a calibrated annealer, the inverse temperature moved towards that of the last samples.
+
+        By how much they are off, 1 at most, and by less where the estimate is unsure, so that noise does not drive it.
+        """
         if not self.calibrated:
             return state
-        beta = info["effective_beta"]
-        factor = jnp.clip(jnp.where(beta > 0, beta, 1.0), 1 / _FURTHEST, _FURTHEST) ** self.rate
-        return eqx.tree_at(lambda tree: tree.sampler_beta, state, state.sampler_beta * factor)
+        beta, stderr = info["effective_beta"], info["effective_beta_stderr"]
+        trust = jnp.where(jnp.isinf(beta), 1.0, 1 / (1 + stderr**2))
+        off = jnp.where(jnp.isnan(beta), 0.0, jnp.clip(beta - 1, -1, 1))
+        moved = state.sampler_beta * jnp.exp(self.rate * trust * off)
+        return eqx.tree_at(lambda tree: tree.sampler_beta, state, moved)
 
     def between(self, words: Words, model: AbstractEnergyModel, state: AnnealerState) -> AnnealerState:
         return state
