@@ -9,14 +9,18 @@ _PUBLIC = {
     "find": "harmonium.modes.mode",
     "Mode": "harmonium.modes.mode",
     "Descent": "harmonium.modes.descent",
+    "Annealing": "harmonium.modes.annealing",
+    "Memcomputing": "harmonium.modes.memcomputing",
     "Exact": "harmonium.modes.exact",
 }
 
 __all__ = list(_PUBLIC)  # pyright: ignore[reportUnsupportedDunderAll]
 
 if TYPE_CHECKING:
+    from harmonium.modes.annealing import Annealing as Annealing
     from harmonium.modes.descent import Descent as Descent
     from harmonium.modes.exact import Exact as Exact
+    from harmonium.modes.memcomputing import Memcomputing as Memcomputing
     from harmonium.modes.mode import Mode as Mode
     from harmonium.modes.mode import find as find
 

@@ -97,7 +97,7 @@ class AbstractRestarts(AbstractModeSolver):
 @in_double_precision
 def exact_energies(model: AbstractEnergyModel, configuration: Layers) -> Float[np.ndarray, "*batch"]:
     """Energies of configurations in double precision, in nats."""
-    return np.asarray(as_double(model).energy(as_double(configuration)))
+    return np.asarray(_energy_program()(as_double(model), as_double(configuration)))
 
 
 def check_searchable(model: AbstractEnergyModel) -> None:
@@ -118,6 +118,11 @@ def random_starts(noise: Noise, model: AbstractEnergyModel, runs: int) -> Config
 def count_units(model: AbstractEnergyModel) -> int:
     """Units of all layers."""
     return sum(units.size for units in model.units)
+
+
+@cache
+def _energy_program():
+    return compile_function(lambda model, configuration: model.energy(configuration))
 
 
 @cache

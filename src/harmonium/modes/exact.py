@@ -140,12 +140,25 @@ def _searched(
     model: AbstractEnergyModel, split: Split, known: float, nodes: int
 ) -> tuple[tuple[np.ndarray, ...] | None, float, int]:
     """A state below the known energy or None, a lower bound of all energies, and how many bounds were taken."""
-    form: SpinForm = jax.tree.map(np.asarray, spin_form(as_double(model), split))
+    form: SpinForm = jax.tree.map(np.asarray, _form_program()(as_double(model), split))
     spins, bound, count = branch_and_bound(form, -known, nodes)
     if spins is None:
         return None, -bound, count
-    layers = layers_of(model, split, spins, others_given(form, spins))
+    layers = _layers_program()(model, split, form, spins)
     return tuple(np.asarray(layer) for layer in layers), -bound, count
+
+
+@cache
+def _form_program():
+    return compile_function(spin_form, static_argnums=(1,))
+
+
+@cache
+def _layers_program():
+    return compile_function(
+        lambda model, split, form, spins: layers_of(model, split, spins, others_given(form, spins)),
+        static_argnums=(1,),
+    )
 
 
 @cache

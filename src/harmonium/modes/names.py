@@ -7,17 +7,24 @@ from types import MappingProxyType
 from typing import Any
 
 from harmonium.errors import SettingError
+from harmonium.modes.annealing import Annealing
 from harmonium.modes.base import AbstractModeSolver
 from harmonium.modes.descent import Descent
 from harmonium.modes.dimod_sampler import DimodSolver, is_dimod_sampler
 from harmonium.modes.exact import Exact
+from harmonium.modes.memcomputing import Memcomputing
 
 SOLVERS: Mapping[str, Callable[..., AbstractModeSolver]] = MappingProxyType(
-    {"descent": Descent, "exact": Exact}
+    {"descent": Descent, "annealing": Annealing, "memcomputing": Memcomputing, "exact": Exact}
 )
 
 SETTINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"descent": ("starts", "sweeps"), "exact": ("bit_budget", "nodes")}
+    {
+        "descent": ("starts", "sweeps"),
+        "annealing": ("chains", "sweeps", "hottest", "coldest"),
+        "memcomputing": ("starts", "steps", "cap", "alpha", "beta", "gamma", "delta", "zeta"),
+        "exact": ("bit_budget", "nodes"),
+    }
 )
 """What each of them can be told."""
 
