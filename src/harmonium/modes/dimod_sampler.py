@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -35,8 +34,8 @@ class DimodSolver(AbstractModeSolver):
 
     The machine is written in spins and handed to ``sampler.sample_ising(h, J, ...)``, with ``options`` of its own, such
     as ``num_reads=100``, and with a ``seed`` where it takes one. Nothing is proved, whatever the sampler is: also of
-    ``dimod.ExactSolver`` the certificate is "best found", and ``solver="exact"`` is what proves. How many updates it
-    makes is not known (``unit_updates`` is NaN).
+    ``dimod.ExactSolver`` the certificate is "best found", and ``solver="exact"`` is what proves. Of its updates one per
+    unit of every sample is counted, times ``num_sweeps`` where that is among the options: a sampler tells no more.
 
     `harmonium.modes.find` makes one of any dimod sampler. Within a compiled program the sampler is called outside of
     it, once for each member of an ensemble; without a seed of its own a run that uses it does not repeat.
@@ -89,7 +88,8 @@ class DimodSolver(AbstractModeSolver):
         lowest = float(energies[best])
         agreed = np.count_nonzero(energies - lowest <= AGREEMENT * max(1.0, abs(lowest)))
         state = tuple(layer[best] for layer in ends)
-        return Findings(state, lowest, None, len(energies), int(agreed), math.nan)
+        sweeps = int(dict(self.options).get("num_sweeps", 1))
+        return Findings(state, lowest, None, len(energies), int(agreed), float(states.size * sweeps))
 
     def _states(self, words: np.ndarray, problem: Quadratic) -> Float[np.ndarray, "rows n"]:
         return answers(self.sampler, problem, self.options, seed=int(words[0]))
