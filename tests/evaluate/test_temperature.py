@@ -80,5 +80,7 @@ def test_a_gradient_from_samples_is_the_exact_one_for_many_of_them() -> None:
     for name, slopes in exact.items():
         np.testing.assert_allclose(found[name], slopes, atol=1e-3)
         assert np.abs(slopes).max() > 0.02
+    with pytest.raises(DataError, match="sample 0 has -1 for unit 0, whose values are 0 and 1"):
+        hm.gradient_from_samples(model, rows, tuple(2 * layer - 1 for layer in samples))
     with pytest.raises(SettingError, match="has 2 layers, got 1"):
         hm.gradient_from_samples(model, rows, samples[:1])

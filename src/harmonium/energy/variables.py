@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Num
 
-from harmonium.energy.base import AbstractEnergyModel
+from harmonium.energy.base import AbstractEnergyModel, as_layers
+from harmonium.energy.cumulant import ends_of
 from harmonium.errors import DataError, SettingError
 from harmonium.typing import Layers
 
@@ -113,3 +114,23 @@ def configuration_of(model: AbstractEnergyModel, states: Num[np.ndarray, "*batch
         down, up = units.support
         layers.append(np.where(part == high, up, down).astype(np.result_type(units.bias)))
     return tuple(layers)
+
+
+def rows_of(model: AbstractEnergyModel, samples: Layers) -> Float[np.ndarray, "rows n"]:
+    """The states of a configuration, units of all layers side by side, in double precision.
+
+    Raises `SettingError` for layers that do not fit and `DataError` for values that the units do not take.
+    """
+    as_layers(model, samples)
+    parts = [np.asarray(layer, np.float64) for layer in samples]
+    rows = np.concatenate([part.reshape(-1, part.shape[-1]) for part in parts], axis=-1)
+    ends = ends_of(model.units)
+    wrong = (rows != ends[0]) & (rows != ends[1])
+    if wrong.any():
+        row, unit = np.argwhere(wrong)[0]
+        low, high = ends[:, unit]
+        raise DataError(
+            f"sample {row} has {rows[row, unit]:g} for unit {unit}, whose values are {low:g} and {high:g}; convert the "
+            "samples into the values of the model's units"
+        )
+    return rows

@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from harmonium.energy.base import AbstractEnergyModel, as_layers, check_model
+from harmonium.energy.base import AbstractEnergyModel, check_model, check_two_valued
 from harmonium.energy.stack import check_undirected
+from harmonium.energy.variables import rows_of
 from harmonium.evaluate.likelihood import visible_rows
 from harmonium.evaluate.moments import real_parameters
 from harmonium.numerics.compile import compile_function
@@ -33,7 +34,8 @@ def gradient_from_samples(model: AbstractEnergyModel, data: Any, samples: Layers
 
     **Returns** arrays under the names that ``model.parameters()`` gives them, in nats per unit of a parameter; of a
     symmetric coupling both places of a pair hold the derivative in the parameter that they share. **Raises** as
-    `harmonium.exact_gradient`, and `SettingError` for samples of another shape.
+    `harmonium.exact_gradient`; `SettingError` for samples of another shape and `DataError` for values that the units do
+    not take.
 
     >>> from harmonium.energy.boltzmann import BoltzmannMachine
     >>> pair = BoltzmannMachine.from_arrays(np.zeros((2, 2)), np.zeros(2))
@@ -43,9 +45,10 @@ def gradient_from_samples(model: AbstractEnergyModel, data: Any, samples: Layers
     """
     check_model(model)
     check_undirected(model, "a gradient")
+    check_two_valued(model, "a gradient from samples")
     rows = visible_rows(model, data)
-    as_layers(model, samples)
-    drawn = tuple(np.asarray(layer, np.float64).reshape(-1, np.shape(layer)[-1]) for layer in samples)
+    edges = np.cumsum([units.size for units in model.units])[:-1]
+    drawn = tuple(np.split(rows_of(model, samples), edges, axis=1))
     return real_parameters(_slopes(as_double(model), rows.astype(np.float64), drawn))
 
 

@@ -12,9 +12,10 @@ import scipy.optimize
 import scipy.special
 from jaxtyping import Float
 
-from harmonium.energy.base import AbstractEnergyModel, as_layers
+from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.quadratic import quadratic_of
-from harmonium.errors import DataError, HarmoniumWarning
+from harmonium.energy.variables import rows_of
+from harmonium.errors import HarmoniumWarning
 from harmonium.evaluate.estimate import Kind
 from harmonium.typing import Layers
 
@@ -94,17 +95,7 @@ def estimate_beta(model: AbstractEnergyModel, samples: Layers) -> Temperature:
     beta 0.4999 [0.4300, 0.5698] (consistent)
     """
     quadratic = quadratic_of(model)
-    as_layers(model, samples)
-    parts = [np.asarray(layer, np.float64) for layer in samples]
-    rows = np.concatenate([part.reshape(-1, part.shape[-1]) for part in parts], axis=-1)
-    wrong = (rows != quadratic.ends[0]) & (rows != quadratic.ends[1])
-    if wrong.any():
-        row, unit = np.argwhere(wrong)[0]
-        low, high = quadratic.ends[:, unit]
-        raise DataError(
-            f"sample {row} has {rows[row, unit]:g} for unit {unit}, whose values are {low:g} and {high:g}; convert the "
-            "samples into the values of the model's units"
-        )
+    rows = rows_of(model, samples)
     size = rows.shape[1]
     coupling = np.zeros((size, size))
     first, second = quadratic.pairs.T
