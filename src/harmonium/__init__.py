@@ -41,6 +41,10 @@ _PUBLIC = {
     "moments": "harmonium.evaluate.moments",
     "exact_gradient": "harmonium.evaluate.moments",
     "mode_weights": "harmonium.evaluate.moments",
+    "estimate_beta": "harmonium.evaluate.temperature",
+    "gradient_from_samples": "harmonium.evaluate.sampled_gradient",
+    "to_spin": "harmonium.energy.conventions",
+    "to_binary": "harmonium.energy.conventions",
     "pseudo_likelihood": "harmonium.evaluate.proxies",
     "reconstruction_error": "harmonium.evaluate.proxies",
     "raise_likelihood": "harmonium.evaluate.raise_proxy",
@@ -61,16 +65,19 @@ _PUBLIC = {
     "HarmoniumWarning": "harmonium.errors",
 }
 
-_ROOMS = ("modes",)
-"""Packages that are public as they are: ``hm.modes.find``."""
+_ROOMS = ("modes", "interop")
+"""Packages that are public as they are: ``hm.modes.find``, ``hm.interop.dimod.to_bqm``."""
 
 __all__ = [*_PUBLIC, *_ROOMS]  # pyright: ignore[reportUnsupportedDunderAll]
 
 if TYPE_CHECKING:
+    from harmonium import interop as interop
     from harmonium import modes as modes
     from harmonium.data.base import DataSet as DataSet
     from harmonium.data.load import load_data as load_data
     from harmonium.energy.boltzmann import BoltzmannMachine as BoltzmannMachine
+    from harmonium.energy.conventions import to_binary as to_binary
+    from harmonium.energy.conventions import to_spin as to_spin
     from harmonium.energy.dbm import DBM as DBM
     from harmonium.energy.dbn import DBN as DBN
     from harmonium.energy.ensemble import Ensemble as Ensemble
@@ -92,6 +99,8 @@ if TYPE_CHECKING:
     from harmonium.evaluate.proxies import pseudo_likelihood as pseudo_likelihood
     from harmonium.evaluate.proxies import reconstruction_error as reconstruction_error
     from harmonium.evaluate.raise_proxy import raise_likelihood as raise_likelihood
+    from harmonium.evaluate.sampled_gradient import gradient_from_samples as gradient_from_samples
+    from harmonium.evaluate.temperature import estimate_beta as estimate_beta
     from harmonium.report.drawing import figure as figure
     from harmonium.rules.contrastive import CD as CD
     from harmonium.rules.contrastive import PCD as PCD

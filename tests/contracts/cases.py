@@ -28,6 +28,7 @@ from harmonium.samplers.gibbs import Gibbs
 from harmonium.typing import Clamp
 from harmonium.units.base import AbstractUnits
 from harmonium.units.pair import BernoulliPair, SpinPair
+from tests.contracts.annealer_cases import ANNEALED
 from tests.contracts.deep_cases import DEEP, DEEP_RULE, WRONG_DEEP_RULE, of_deep, wrongly_exchanged_chains
 from tests.contracts.drawn_cases import DRAWN as DRAWN
 from tests.contracts.drawn_cases import log_probability
@@ -180,6 +181,7 @@ SAMPLERS: dict[str, SamplerCase] = {
     ),
     **{f"parallel tempering, {what}": _tempered(*row) for what, row in TEMPERED.items()},
     **{what: SamplerCase(**row) for what, row in WALKING.items()},
+    **{what: SamplerCase(**row) for what, row in ANNEALED.items()},
     **{f"deep tempering, {what}": SamplerCase(**of_deep(*row)) for what, row in DEEP.items()},
 }
 """Markov kernels of the negative phase."""

@@ -100,7 +100,12 @@ def exact_gradient(
     rows = visible_rows(model, data)
     _check(model, bit_budget, "the exact gradient", "train with hm.PCD(), which estimates it from chains")
     slopes = _gradient(as_double(model), rows.astype(np.float64))
-    return {name: value for name, value in slopes.parameters().items() if _is_real(value)}
+    return real_parameters(slopes)
+
+
+def real_parameters(model: AbstractEnergyModel) -> dict[str, Any]:
+    """The parameters of a model that are arrays of real numbers, by their names: what a gradient is taken in."""
+    return {name: value for name, value in model.parameters().items() if _is_real(value)}
 
 
 def mode_weights(

@@ -46,15 +46,15 @@ class Mode:
 
 def find(
     model: AbstractEnergyModel,
-    solver: str | AbstractModeSolver = "descent",
+    solver: Any = "descent",
     seed: SupportsIndex = 0,
     **settings: Any,
 ) -> Mode:
     r"""The mode of a model, its state of lowest energy :math:`\arg\min_x E(x)`, as well as the solver finds it.
 
-    ``solver`` is "descent", "annealing", "memcomputing" or "exact", with ``settings`` such as ``starts=256``, or a
-    solver object such as ``Descent(256)``. Only "exact" proves anything, and says so where it did; see
-    `Mode` for what is returned.
+    ``solver`` is "descent", "annealing", "memcomputing" or "exact", with ``settings`` such as ``starts=256``, a solver
+    object such as ``Descent(256)``, or any dimod sampler, whose own options the ``settings`` are. Only "exact" proves
+    anything, and says so where it did; see `Mode` for what is returned.
 
     **Raises** `SettingError` for what is no single undirected machine (a stack is read from its top and has no energy
     of its own), for units that a solver cannot take, and for settings that it does not have.

@@ -10,6 +10,7 @@ from harmonium.errors import SettingError
 from harmonium.modes.annealing import Annealing
 from harmonium.modes.base import AbstractModeSolver
 from harmonium.modes.descent import Descent
+from harmonium.modes.dimod_sampler import DimodSolver, is_dimod_sampler
 from harmonium.modes.exact import Exact
 from harmonium.modes.memcomputing import Memcomputing
 
@@ -28,10 +29,10 @@ SETTINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """What each of them can be told."""
 
 
-def build_solver(
-    solver: str | AbstractModeSolver, settings: Mapping[str, Any] | None = None
-) -> AbstractModeSolver:
+def build_solver(solver: Any, settings: Mapping[str, Any] | None = None) -> AbstractModeSolver:
     """The solver called so; None in a setting means its default. One that is given as an object is passed on.
+
+    A dimod sampler becomes a `harmonium.modes.dimod_sampler.DimodSolver`, with the settings as its options.
 
     Raises `SettingError` for a name that is not known, for a setting that the solver does not have, and for settings
     beside an object.
@@ -44,6 +45,8 @@ def build_solver(
         for key, value in given.items():
             raise SettingError(f"{key}={value} belongs to a solver given by its name; drop it")
         return solver
+    if is_dimod_sampler(solver):
+        return DimodSolver(solver, **given)
     if not isinstance(solver, str) or solver not in SOLVERS:
         raise SettingError(f"no mode solver is called {solver!r}; choose one of {', '.join(SOLVERS)}")
     for key, value in given.items():

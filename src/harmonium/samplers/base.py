@@ -23,6 +23,14 @@ class AbstractSamplerState(eqx.Module):
     particles: eqx.AbstractVar[Configuration]
 
 
+class AbstractReportingState(AbstractSamplerState):
+    """A state of which a run's metrics say something."""
+
+    @abstractmethod
+    def metrics(self) -> dict[str, float | None]:
+        """Numbers of the last step, by the names that they have in the metrics; None for one that is not finite."""
+
+
 class AbstractSampler(eqx.Module):
     """A Markov kernel over many chains at once.
 

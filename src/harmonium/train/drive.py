@@ -29,6 +29,7 @@ from harmonium.train.interrupts import patient_interrupts
 from harmonium.train.loop import Trainer
 from harmonium.train.model_file import can_save, load_described
 from harmonium.train.model_file import save as save_model
+from harmonium.train.outside import error_within, sampler_metrics
 from harmonium.train.run import History
 from harmonium.train.setup import Setup, chunks_per_report
 from harmonium.train.state import TrainState
@@ -258,7 +259,7 @@ class Drive:
         index, apart = int(state.index), int(state.chunk) * chunks_per_report(state)
         number = None if index == int(state.horizon) else index // apart
         record, faults = self.setup.monitor.report(state, health, np.asarray(rate), epoch, number)
-        record |= swap_signs(state) | mode_signs(state)
+        record |= swap_signs(state) | mode_signs(state) | sampler_metrics(state.rule_state)
         if self.stopped:
             record["stopped"] = {str(member): words for member, words in sorted(self.stopped.items())}
         return record, faults
@@ -346,9 +347,22 @@ def run_chunk(
     arrays, settings = eqx.partition(trainer.rule, eqx.is_array)
     program = _chunk_program()
     unit = None if state.key.ndim == 0 else np.ones(len(state.key), np.float32)
-    return program(
-        settings, trainer.optimizer, arrays, trainer.schedule, state, feed, order, real, epochs, count, unit
-    )
+    try:
+        return program(
+            settings,
+            trainer.optimizer,
+            arrays,
+            trainer.schedule,
+            state,
+            feed,
+            order,
+            real,
+            epochs,
+            count,
+            unit,
+        )
+    except jax.errors.JaxRuntimeError as error:
+        raise error_within(error) or error from error
 
 
 @cache
