@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from harmonium.energy.base import AbstractEnergyModel, check_model, check_two_valued
-from harmonium.energy.stack import check_undirected
+from harmonium.energy.guided import check_undirected
 from harmonium.energy.variables import rows_of
 from harmonium.evaluate.likelihood import visible_rows
 from harmonium.evaluate.moments import real_parameters

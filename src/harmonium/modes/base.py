@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from harmonium.energy.base import AbstractEnergyModel, check_model
-from harmonium.energy.stack import check_undirected
+from harmonium.energy.guided import check_undirected
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.precision import as_double, in_double_precision
 from harmonium.numerics.random import Noise
