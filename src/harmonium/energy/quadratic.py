@@ -14,8 +14,8 @@ from harmonium.energy.boltzmann import BoltzmannMachine
 from harmonium.energy.couplings.absent import Absent
 from harmonium.energy.couplings.dense import Dense
 from harmonium.energy.cumulant import ends_of
+from harmonium.energy.guided import check_undirected
 from harmonium.energy.layered import AbstractLayered
-from harmonium.energy.stack import check_undirected
 from harmonium.errors import SettingError
 from harmonium.numerics.precision import as_double, in_double_precision
 
