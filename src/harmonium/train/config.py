@@ -287,7 +287,7 @@ def check_levels(config: RunConfig) -> None:
 
 def known_settings() -> dict[str, list[str]]:
     """The keys of every section."""
-    sections = (DataConfig, ModelConfig, SamplerConfig, TrainConfig, JointConfig)
+    sections = (DataConfig, ModelConfig, SamplerConfig, ModeAssistedConfig, TrainConfig, JointConfig)
     return {
         name: list(section.model_fields)
         for name, section in zip(RunConfig.model_fields, sections, strict=True)
