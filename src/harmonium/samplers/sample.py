@@ -189,9 +189,9 @@ def _draw(
     noise = Noise.of(words)
     particles = resting_particles(noise.stream(_START_STREAM), model, n)
     if held is not None or label is not None:
-        free: list[Any] = [None] * len(particles)
-        layers, clamp = list(particles), list(free)
-        first = [True, *free[1:]]
+        layers: list[Any] = list(particles)
+        clamp: list[Any] = [None] * len(particles)
+        first: list[Any] = [True, *clamp[1:]]
         if values is not None and held is not None:
             layers[0], clamp[0] = jnp.where(held, values, layers[0]), held
         labels = label_units(model)
