@@ -62,8 +62,19 @@ class AbstractBipartite(AbstractEnergyModel):
         self, noise: Noise, batch: tuple[int, ...]
     ) -> tuple[UInt32[Array, "*batch n"], UInt32[Array, "*batch n"]]:
         """Random words for a draw of each side, wide enough for the larger one."""
-        width = max(sum(self.units[index].size for index in side) for side in self.sides)
-        return noise.pair((*batch, width))
+        return noise.pair((*batch, self._width()))
+
+    def elements_of(self, side: int, rows: int) -> list[UInt32[np.ndarray, " n"]]:
+        """For each layer of a side the elements of :meth:`words_of_sides` that draw it, row after row."""
+        width, start, found = self._width(), 0, []
+        for index in self.sides[side]:
+            units = np.arange(start, start + self.units[index].size, dtype=np.uint32)
+            found.append((np.arange(rows, dtype=np.uint32)[:, None] * np.uint32(width) + units).ravel())
+            start += self.units[index].size
+        return found
+
+    def _width(self) -> int:
+        return max(sum(self.units[index].size for index in side) for side in self.sides)
 
     def draw_side(
         self,

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, Int
 
 from harmonium.energy.base import AbstractEnergyModel, check_two_valued
 from harmonium.energy.bipartite import AbstractBipartite
+from harmonium.energy.end_to_end import EndToEnd
 from harmonium.energy.labels import label_units
 from harmonium.energy.layered import AbstractLayered
 from harmonium.errors import SettingError
@@ -92,30 +93,34 @@ class MeanField(AbstractInference):
 
         def sweep(carry: tuple[Configuration, Array, Array]) -> tuple[Configuration, Array, Array]:
             before, _, count = carry
-            means = self.sweep(model, before, clamp)
+            means = self._swept(laid_model, before, clamp)
             moved = [jnp.max(jnp.abs(new - old)) for new, old in zip(means[1:], before[1:], strict=True)]
             return means, jnp.max(jnp.stack(moved)), count + 1
 
-        start, clamp = started(model, batch), clamp_of(model, batch)
+        start = started(model, batch)
         if len(start) == 1:
             return FixedPoint(start, jnp.zeros((), start[0].dtype), jnp.int32(0))
+        laid_model = EndToEnd.of(model, batch.x.shape[0])
+        clamp = tuple(
+            None if held is None else jnp.ravel(jnp.broadcast_to(held, layer.shape))
+            for held, layer in zip(clamp_of(model, batch), start, strict=True)
+        )
         far = jnp.full((), np.inf, start[1].dtype)
-        return FixedPoint(*jax.lax.while_loop(go_on, sweep, (start, far, jnp.int32(0))))
+        means, residual, count = jax.lax.while_loop(go_on, sweep, (laid_model.laid(start), far, jnp.int32(0)))
+        return FixedPoint(laid_model.stacked(means), residual, count)
 
-    def sweep(
-        self, model: AbstractEnergyModel, means: Configuration, clamp: Clamp | None = None
-    ) -> Configuration:
+    def _swept(self, laid_model: EndToEnd, means: Configuration, clamp: Clamp) -> Configuration:
         """One step of every hidden layer in turn, and of the labels that ``clamp`` does not hold."""
-        layers = list(means)
+        layers, model = list(means), laid_model.bare
         order, damping = range(1, len(layers)), self.damping
         if isinstance(model, AbstractBipartite):
             order = [index for side in reversed(model.sides) for index in side if index]
         if damping is None:
             damping = 0.0 if isinstance(model, AbstractBipartite) else COUPLED_DAMPING
         for index in order:
-            aim = model.units[index].mean(model.field(index, tuple(layers)))
-            moved = damping * layers[index] + (1 - damping) * aim
-            held = None if clamp is None else clamp[index]
+            aim = laid_model.mean(index, tuple(layers))
+            moved = damping * layers[index] + (1 - damping) * aim if damping else aim
+            held = clamp[index]
             layers[index] = moved if held is None else jnp.where(held, layers[index], moved)
         return tuple(layers)
 

@@ -139,6 +139,15 @@ class Noise(eqx.Module):
         """Two independent words for each element counter."""
         return threefry2x32((self.words[0], self.words[1]), (element, self.draw))
 
+    def words_of_draws(
+        self, elements: UInt32[np.ndarray, " n"], draws: int
+    ) -> tuple[UInt32[Array, "draws n"], UInt32[Array, "draws n"]]:
+        """The words of ``at(0)`` to ``at(draws - 1)`` for each element counter, drawn in one pass over all of them."""
+        counters = jnp.asarray(np.tile(elements, draws))
+        draw = jnp.asarray(np.repeat(np.arange(draws, dtype=np.uint32), len(elements)))
+        first, second = threefry2x32((self.words[0], self.words[1]), (counters, self.draw + draw))
+        return first.reshape(draws, -1), second.reshape(draws, -1)
+
 
 def uniform(words: UInt32[Array, "..."], dtype: jnp.dtype = jnp.float32) -> Float[Array, "..."]:
     """Uniform numbers strictly between 0 and 1 from random words.
