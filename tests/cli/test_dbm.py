@@ -46,7 +46,11 @@ def test_a_machine_is_trained_and_judged_as_what_it_is(harmonium: Command) -> No
     ("extra", "message"),
     [
         ("--hidden 3,0", "a dbm has hidden units"),
-        ("--set train.greedy=true", "train.greedy is of models of several levels"),
+        (
+            "--set joint.updates=9",
+            "[joint] is of networks that are trained level by level first, but this dbm",
+        ),
+        ("--set greedy=true --inference mean-field", "for all layers of a DBM together"),
         ("--sampler deep", "hm.DBN"),
     ],
 )
@@ -55,6 +59,25 @@ def test_what_cannot_be_trained_is_refused(harmonium: Command, extra: str, messa
     assert said.status == 2
     assert message in said.err
     assert not Path("run").exists()
+
+
+def test_levels_come_first_and_then_all_together(harmonium: Command) -> None:
+    line = f"{LINE} --updates 100 --sampler cd --set final_steps=2 --set greedy=true".replace(
+        " --chains 16", ""
+    )
+    said = harmonium(f"{line} --set joint.updates=150 --set joint.steps=2 --set joint.chains=20 --out run")
+    assert said.status == 0, said.err
+    assert "2 levels of 100 updates, one after the other, then 150 of all together" in said.err
+    assert "all levels jointly, update 150 of 150" in said.err
+    run = hm.load_run("run")
+    assert run.finished
+    assert [record["index"] for record in run.history] == [100, 200, 350]
+    assert run.config["joint"]["inference"] == "mean-field"
+    assert run.config["sampler"]["inference"] == "exact"
+    assert "is finished" in harmonium("resume run").err
+    again = harmonium("train run/config.toml --out again")
+    assert again.status == 0, again.err
+    assert Path("again/model.safetensors").read_bytes() == Path("run/model.safetensors").read_bytes()
 
 
 def test_members_are_trained_together(harmonium: Command) -> None:

@@ -60,8 +60,9 @@ UNITS: dict[str, type[AbstractUnits]] = {
     "spin": hm.Spin,
     "bernoulli-pair": BernoulliPair,
     "spin-pair": SpinPair,
+    "categorical": hm.Categorical,
 }
-"""Every kind of unit, by its name."""
+"""Every kind of unit, by its name; those that are not two-valued are proved in a file of their own."""
 
 # ---------------------------------------------------------------------------------------------------------- samplers
 
@@ -148,6 +149,12 @@ SAMPLERS: dict[str, SamplerCase] = {
         _blind_sweep,
         clamp=_HELD,
         start=_held_evenly,
+    ),
+    "gibbs, a label layer": SamplerCase(
+        "labels on two layers",
+        Gibbs(),
+        Twisted(Gibbs(), weaker(0.9)),
+        _weaker_sweeps("labels on two layers", 0.9, 1),
     ),
     "gibbs, one unit after the other": SamplerCase(
         "machine", Gibbs(), Twisted(Gibbs(), weaker(0.9)), _weaker_sweeps("machine", 0.9, 1), settled=60

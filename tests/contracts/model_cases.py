@@ -112,6 +112,11 @@ def _path_between_layers() -> Path:
     return Path(earlier, model, 0.3)
 
 
+def _path_to_labels() -> Path:
+    model = wave_layers(("bernoulli", 2), ("bernoulli", 2), ("categorical:3", 3))
+    return Path(wave_base(model), model, 0.6)
+
+
 def _path_to_a_machine() -> MachinePath:
     model = wave_machine(3, 2, visible="spin", gain=0.7)
     return MachinePath(wave_base(model), model, 0.6)
@@ -153,6 +158,18 @@ MODELS: dict[str, ModelCase] = {
 """Machines by name; every proof of models and exact evaluators runs on each."""
 
 
+LABELLED: dict[str, ModelCase] = {
+    "classification rbm": ModelCase(
+        lambda: wave_layers(("bernoulli", 3), ("spin", 2), ("categorical:3", 3)), _layers_energy
+    ),
+    "labels on two layers": ModelCase(
+        lambda: wave_layers(("bernoulli", 3), ("bernoulli", 2), ("bernoulli", 2), ("categorical:3", 3)),
+        _layers_energy,
+    ),
+    "path to labels": ModelCase(_path_to_labels, _path_energy(_independent_energy, _layers_energy)),
+}
+"""Machines with a label layer: the proofs of models, and those in ``tests/energy/test_labels.py``."""
+
 STACKS = tuple(name for name in MODELS if "stack" in name)
 """Machines that are trained level by level, and whose density is not that of their energy."""
 
@@ -162,10 +179,15 @@ TRAINABLE = tuple(
 """Machines whose own arrays are what a rule trains as a whole: not the fixed ends of a path."""
 
 
+def case_of(name: str) -> ModelCase:
+    """The row of a machine, with labels or without."""
+    return LABELLED[name] if name in LABELLED else MODELS[name]
+
+
 @cache
 def model_of(name: str) -> Any:
     """The machine of a row, its arrays in float64."""
-    return MODELS[name].build()
+    return case_of(name).build()
 
 
 @cache

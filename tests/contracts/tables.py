@@ -14,6 +14,8 @@ from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.boltzmann import BoltzmannMachine
 from harmonium.energy.machine_path import MachinePath
 from harmonium.typing import Clamp
+from harmonium.units.base import AbstractUnits
+from harmonium.units.categorical import Categorical
 
 FALSE_ALARM = 1e-5
 """Chance that a proof fails although everything is right."""
@@ -46,6 +48,8 @@ class Table:
             [np.asarray(support)[place] for support, place in zip(values, places, strict=True)], axis=1
         )
         layers = tuple(np.split(columns, np.cumsum(sizes)[:-1], axis=1))
+        allowed = np.logical_and.reduce([_can_be(*pair) for pair in zip(model.units, layers, strict=True)])
+        layers = tuple(layer[allowed] for layer in layers)
         with jax.enable_x64(True):
             energy = np.asarray(model.energy(layers))
         assert energy.dtype == np.float64
@@ -86,7 +90,10 @@ class Table:
         layers = [np.asarray(layer) for layer in configuration]
         for layer, support in zip(layers, self.supports, strict=True):
             assert np.isin(layer, support).all(), "a unit has a value that is none of its kind"
-        return self._digits(layers) @ self._radix
+        numbers = self._digits(layers) @ self._radix
+        places = np.minimum(np.searchsorted(self._numbers, numbers), self.count - 1)
+        assert (self._numbers[places] == numbers).all(), "a variable of a softmax layer is not in one state"
+        return places
 
     def counts(self, configuration: Sequence[np.ndarray | jax.Array]) -> np.ndarray:
         return np.bincount(self.codes(configuration), minlength=self.count)
@@ -150,6 +157,11 @@ class Table:
         return np.concatenate(places, axis=-1)
 
     @cached_property
+    def _numbers(self) -> np.ndarray:
+        """The number of every configuration among all that there were if every unit were free."""
+        return self.digits @ self._radix
+
+    @cached_property
     def _radix(self) -> np.ndarray:
         bases = [
             len(support) for support, size in zip(self.supports, self.sizes, strict=True) for _ in range(size)
@@ -158,6 +170,13 @@ class Table:
 
     def _labels(self, columns: np.ndarray) -> np.ndarray:
         return np.unique(self.digits[:, columns] @ self._radix[columns], return_inverse=True)[1]
+
+
+def _can_be(units: AbstractUnits, layer: np.ndarray) -> np.ndarray:
+    """Which rows a layer can be in: of softmax units those with one of every block."""
+    if not isinstance(units, Categorical):
+        return np.ones(len(layer), bool)
+    return (layer.reshape(len(layer), -1, units.states).sum(axis=-1) == 1).all(axis=1)
 
 
 def visible_kernel(table: Table) -> np.ndarray:

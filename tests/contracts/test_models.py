@@ -19,15 +19,16 @@ from harmonium.numerics.precision import as_single
 from harmonium.numerics.random import Noise
 from harmonium.typing import Clamp, Configuration
 from harmonium.units.bernoulli import Bernoulli
+from harmonium.units.categorical import Categorical
 from tests.contracts.machines import wave_matrix, wave_vector
-from tests.contracts.model_cases import MODELS, ModelCase, model_of, table_of
+from tests.contracts.model_cases import LABELLED, MODELS, ModelCase, case_of, model_of, table_of
 from tests.contracts.tables import FALSE_ALARM, POWER, Table, agreement, power_against
 
 CHAINS = 30_000
 
-models = pytest.mark.parametrize("name", MODELS)
+models = pytest.mark.parametrize("name", [*MODELS, *LABELLED])
 bipartite = pytest.mark.parametrize(
-    "name", [name for name in MODELS if isinstance(model_of(name), AbstractBipartite)]
+    "name", [name for name in (*MODELS, *LABELLED) if isinstance(model_of(name), AbstractBipartite)]
 )
 
 
@@ -61,7 +62,7 @@ def swept(model: Any, particles: Any, seed: int) -> Configuration:
 
 @models
 def test_energy_is_what_is_written(name: str) -> None:
-    case, table = MODELS[name], table_of(name)
+    case, table = case_of(name), table_of(name)
     np.testing.assert_allclose(
         table.energy, case.energy(model_of(name).parameters(), table.layers), rtol=1e-13, atol=1e-14
     )
@@ -69,20 +70,29 @@ def test_energy_is_what_is_written(name: str) -> None:
 
 @models
 def test_field_is_the_energy_difference(name: str) -> None:
-    """Turning one unit from a to b changes the energy by ``-(b - a) f`` in any configuration."""
+    """Turning one unit from a to b changes the energy by ``-(b - a) f`` in any configuration.
+
+    A softmax variable is turned from its first state to each other one, which changes it by ``f_first - f_other``.
+    """
     model, table = model_of(name), table_of(name)
     fields = exact_answers(name)[1]
     looked = 0
     for layer, units in enumerate(model.units):
         field = np.broadcast_to(fields[layer], (table.count, units.size))
         low, high = units.support[0], units.support[-1]
+        softmax = isinstance(units, Categorical)
         for unit in range(units.size):
             turned = [part.copy() for part in table.layers]
+            if softmax:
+                turned[layer][:] = low
             turned[layer][:, unit] = high
             up = table.energy[table.codes(turned)]
             turned[layer][:, unit] = low
+            if softmax:
+                turned[layer][:, 0] = high
             down = table.energy[table.codes(turned)]
-            np.testing.assert_allclose(down - up, (high - low) * field[:, unit], rtol=1e-12, atol=1e-12)
+            change = field[:, unit] - (field[:, 0] if softmax else 0.0)
+            np.testing.assert_allclose(down - up, (high - low) * change, rtol=1e-12, atol=1e-12)
             looked += 1
     assert looked == sum(units.size for units in model.units)
 
@@ -113,7 +123,8 @@ def test_pairs_say_the_same_energy(name: str) -> None:
     np.testing.assert_allclose(-np.sum(x @ coupling * x, axis=1) / 2 - x @ bias, table.energy, atol=1e-13)
     for held in (False, True):
         split = model.split(held)
-        units = np.arange(model.units[0].size if held else 0, x.shape[1])
+        labels = model.units[-1].size if name in LABELLED else 0
+        units = np.arange(model.units[0].size if held else 0, x.shape[1] - labels)
         assert sorted((*split.enumerated, *split.summed)) == units.tolist()
         assert not coupling[np.ix_(split.summed, split.summed)].any()
 
@@ -157,7 +168,13 @@ def test_clamped_units_never_move(name: str) -> None:
     model, table = as_single(model_of(name)), table_of(name)
     start = table.draw(64, table.law(), seed=0)
     depth = len(model.units)
-    masks: Clamp = tuple(np.arange(units.size) % 2 == layer % 2 for layer, units in enumerate(model.units))
+    masks: Clamp = tuple(
+        # A softmax variable is held as a whole or not at all.
+        np.full(units.size, bool(layer % 2))
+        if isinstance(units, Categorical)
+        else np.arange(units.size) % 2 == layer % 2
+        for layer, units in enumerate(model.units)
+    )
     clamps: list[Clamp] = [masks]
     if depth > 1:  # of one layer, held as a whole, nothing could move
         clamps += [(True, *[None] * (depth - 1)), (*[False] * (depth - 1), True)]
@@ -199,7 +216,7 @@ def test_parameters_rebuild_the_model(name: str, dtype: type) -> None:
 @models
 def test_centred_coordinates_describe_the_same_machine(name: str) -> None:
     """``to_centred`` then ``from_centred`` is the identity, both ways, and the energy is the centred one."""
-    case, table = MODELS[name], table_of(name)
+    case, table = case_of(name), table_of(name)
     with jax.enable_x64(True):
         model = jax.tree.map(jnp.asarray, model_of(name))
         offsets = tuple(

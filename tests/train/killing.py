@@ -107,12 +107,13 @@ def watched(path: Path, reporter: Reporter) -> hm.Run:
 
 
 def greedy(path: Path, reporter: Reporter) -> hm.Run:
-    """A network of three levels, the second of which starts from the first upside down."""
+    """A network of three levels, the second of which starts from the first upside down, and then all jointly."""
     model = hm.DBN(12, [5, 12, 4], seed=1)
     rows = np.random.default_rng(5).integers(0, 2, (90, 12)) | (np.arange(12) < 6)
     return hm.fit_greedy(
         model, {"train": rows[:60], "test": rows[60:]}, hm.PCD(chains=16), updates=150, batch_size=20, seed=7,
-        checkpoint_seconds=0, out=path, force=True, reporter=reporter,
+        joint={"rule": hm.PCD(chains=16), "updates": 120}, checkpoint_seconds=0, out=path, force=True,
+        reporter=reporter,
     )  # fmt: skip
 
 
@@ -277,8 +278,8 @@ def remains(path: Path) -> dict[str, bytes]:
             found[file.name] = file.read_bytes()
     kept = path / "checkpoints"
     parts = [name for name in os.listdir(kept) if is_part(name)] if kept.is_dir() else []
-    for level in sorted(path.glob("level-*")):
-        found |= {f"{level.name}/{file}": content for file, content in remains(level).items()}
+    for stage in sorted([*path.glob("level-*"), *path.glob("joint")]):
+        found |= {f"{stage.name}/{file}": content for file, content in remains(stage).items()}
     return {**found, **dict.fromkeys(parts, b"")}
 
 

@@ -20,6 +20,7 @@ SETTING_OF_FLAG = {
     "--visible": "model.visible",
     "--hidden": "model.hidden",
     "--hidden-units": "model.hidden_units",
+    "--labels": "model.labels",
     "--sampler": "sampler.name",
     "--steps": "sampler.steps",
     "--chains": "sampler.chains",

@@ -69,6 +69,15 @@ def evaluate(
         int | None,
         typer.Option(metavar="N", help="Most units on the smaller side that are enumerated; default 26."),
     ] = None,
+    classifier: Annotated[
+        str | None,
+        typer.Option(
+            "--classify",
+            metavar="auto|free-energy|bound|mean-field",
+            help="Of a model with labels, how rows are classified: exactly, by mean-field bounds of each class, by "
+            "inferring the label with the hidden units, or (auto) exactly where that fits and else by bounds.",
+        ),
+    ] = None,
     member: Member = None,
     seed: Annotated[int, typer.Option(metavar="S", help="Of methods that draw; exact ones do not.")] = 0,
     as_json: Json = False,
@@ -76,10 +85,12 @@ def evaluate(
     """Score a model on rows, in nats, with errors.
 
     The score is the mean log-likelihood per row. Without --data, a run is scored on the data it was trained with. Of an
-    ensemble it is the median member's, beside the band of all. What the divergence guard stopped is not to be trusted.
+    ensemble it is the median member's, beside the band of all. A model with labels is scored on rows with their labels
+    where these are known, and the rows are classified. What the divergence guard stopped is not to be trusted.
     """
     from harmonium.cli.cache import keep_compiled_programs
     from harmonium.cli.failure import DONE, NOT_TO_BE_TRUSTED, in_flags
+    from harmonium.cli.labels import classification_of
     from harmonium.cli.outcome import (
         announce_work,
         describe_members,
@@ -124,6 +135,7 @@ def evaluate(
         opened.model, dataset, how, seed, split=split, bit_budget=bits, operation_budget=operations
     )
     likelihood, partition = (doubted(estimate, opened.doubt) for estimate in (likelihood, partition))
+    classified = classification_of(opened, dataset, split, classifier)
     for remark in remarks(dataset, split):
         say(remark)
     if as_json:
@@ -132,6 +144,7 @@ def evaluate(
                 "log_likelihood": likelihood.to_dict(),
                 "log_partition": partition.to_dict(),
                 **describe_members(likelihood, partition),
+                **({} if classified is None else {"classification": classified.to_dict()}),
                 **({} if member is None else {"member": member}),
                 "method": likelihood.method,
                 "n": len(dataset.split(split)),
@@ -142,6 +155,8 @@ def evaluate(
         )
     else:
         put(in_flags(score_lines(likelihood, split, len(dataset.split(split)))))
+        if classified is not None:
+            put(classified.in_words(split))
         put(in_flags(f"log partition function: {partition}"))
         if partition.reason and partition.kind != Kind.EXACT:
             say(f"{partition.method}: {partition.reason}")

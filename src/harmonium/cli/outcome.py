@@ -19,7 +19,7 @@ from harmonium.evaluate.bracket import Bracket
 from harmonium.evaluate.ensemble import band, median_estimate
 from harmonium.evaluate.estimate import Estimate
 from harmonium.evaluate.exact import likelihood_operations, plan_enumeration
-from harmonium.evaluate.likelihood import both_estimates, log_likelihood, normalised_part, work_ahead
+from harmonium.evaluate.likelihood import both_estimates, normalised_part, work_ahead
 from harmonium.evaluate.proxies import pseudo_likelihood
 from harmonium.evaluate.starts import MOST_OPERATIONS, affordable_plan
 from harmonium.numerics.enumerate import BIT_BUDGET
@@ -205,7 +205,7 @@ def _score(
     # Of a deep Boltzmann machine it is the mean-field bound where only log Z can be had exactly.
     exactly = plan is not None and likelihood_operations(model, len(rows)) <= MOST_OPERATIONS
     if exactly or (plan is not None and isinstance(model, DBM)):
-        return log_likelihood(model, rows), False, "\n".join(notes)
+        return both_estimates(model, data, split=split)[0], False, "\n".join(notes)
     bits = plan_enumeration(model).bits
     place = shlex.quote(str(path))
     other = f"; harmonium evaluate {place} gives one, with a verdict"

@@ -41,6 +41,10 @@ def sample(
             help="Rows to complete: a .csv, .npy or .npz file, whose empty or nan cells are free and others held.",
         ),
     ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(metavar="CLASS", help="Of a model with labels: draw rows of this class."),
+    ] = None,
     member: Member = None,
     seed: Annotated[int, typer.Option(metavar="S", help="Of every draw.", show_default=True)] = 0,
     out: Annotated[
@@ -81,7 +85,12 @@ def sample(
     if sampler is not None or assignments:
         given = dict(assignment_of(text) for text in assignments or [])
         moved = build_sampler(sampler or "gibbs", given)
-    drawn = draw(model, n, steps=steps, seed=seed, clamp=held, sampler=moved)
+    number = None
+    if label is not None:
+        from harmonium.cli.labels import class_number
+
+        number = class_number(model, opened.config.model.classes if opened.config else None, label)
+    drawn = draw(model, n, steps=steps, seed=seed, clamp=held, sampler=moved, label=number)
     if opened.doubt:
         say(in_flags(f"not to be trusted: {opened.doubt}"))
     if out is not None:
@@ -93,6 +102,7 @@ def sample(
             "n": n,
             "steps": steps,
             **({} if sampler is None else {"sampler": sampler}),
+            **({} if label is None else {"label": label}),
             **({} if member is None else {"member": member}),
             "seed": seed,
             "out": None if out is None else str(out),

@@ -51,6 +51,14 @@ def train(
             metavar="bernoulli|spin", help="Kind of hidden units; default bernoulli.", rich_help_panel=_MODEL
         ),
     ] = None,
+    labels: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K",
+            help="Of a dbm: a softmax layer of K classes on top, trained on the labels of the data.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
     sampler: Annotated[
         str | None,
         typer.Option(
@@ -181,6 +189,7 @@ def train(
         "--visible": visible,
         "--hidden": hidden,
         "--hidden-units": hidden_units,
+        "--labels": labels,
         "--sampler": sampler,
         "--steps": steps,
         "--chains": chains,

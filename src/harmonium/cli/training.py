@@ -31,6 +31,8 @@ def train_and_conclude(
             folder = RunFolder.create(out, name=f"{settings.model.kind}-{_stem(greedy.data)}", force=force)
             path = folder.path
             words = f"{greedy.levels} levels of {greedy.planned} updates, one after the other"
+            if greedy.joint is not None:
+                words += f", then {greedy.planned_jointly} of all together"
             say(f"training {_words(greedy.config, greedy.data)}, {words}; run folder {path}")
             with Watch() as watch:
                 run = start_greedy(greedy, folder, watch.report, watch.tick)
@@ -82,6 +84,7 @@ def _words(config: RunConfig, data: DataSet) -> str:
     values: dict[str, Any] = config.sampler.model_dump(exclude_none=True)
     chains = f" with {values['chains']} chains" if "chains" in values else ""
     sizes = " x ".join(str(size) for size in (data.width, *config.model.hidden) if size)
+    sizes += f" x {config.model.labels} labels" if config.model.labels else ""
     rows = "1 row" if len(data.train) == 1 else f"{len(data.train)} rows"
     members = config.train.members or 1
     article = "an" if config.model.kind == "rbm" else "a"

@@ -68,8 +68,8 @@ def label_numbers(data: DataSet, split: str, classes: Sequence[int] | Sequence[s
         row = int(np.argmax(wrong))
         shown = ", ".join(map(str, known[:6])) + (", ..." if len(known) > 6 else "")
         raise DataError(
-            f"row {row} of {split} of {data.name} has the label {values[row]}, which is none of the {len(known)} classes "
-            f"{shown}; leave such rows out, or train a model with as many labels"
+            f"row {row} of {split} of {data.name} has the label {values[row]}, which is none of the {len(known)} "
+            f"classes {shown}; leave such rows out, or train a model with as many labels"
         )
     return np.where(found, numbers, MISSING).astype(np.int32)
 
@@ -92,8 +92,8 @@ def _given(data: DataSet, split: str) -> np.ndarray:
     """Labels of a split as whole numbers or as text."""
     if not has_labels(data, split):
         raise DataError(
-            f"the {split} rows of {data.name} have no labels, which a model with a label layer learns from; give them as "
-            f"{split}_labels beside {split} (an .npz file or a dict), or train a model without labels"
+            f"the {split} rows of {data.name} have no labels, which a model with a label layer learns from; give them "
+            f"as {split}_labels beside {split} (an .npz file or a dict), or train a model without labels"
         )
     assert data.labels is not None
     values = np.ravel(np.asarray(data.labels[split]))

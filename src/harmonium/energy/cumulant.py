@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from harmonium.numerics.logspace import logistic, softplus_sum
 from harmonium.errors import SettingError
+from harmonium.numerics.logspace import logistic, softplus_sum
 from harmonium.units.base import AbstractTwoValuedUnits, AbstractUnits
 
 _NEAR_BITS = 9
@@ -40,7 +40,9 @@ def ends_of(units: Sequence[AbstractUnits]) -> Float[np.ndarray, "2 n"]:
     """The lower and the upper value of every unit, layer after layer. Raises `SettingError` for other units."""
     for layer in units:
         if not isinstance(layer, AbstractTwoValuedUnits):
-            raise SettingError(f"{layer.kind} units are not two-valued, so that no sum takes their states as bits")
+            raise SettingError(
+                f"{layer.kind} units are not two-valued, so that no sum takes their states as bits"
+            )
     return np.concatenate(
         [np.repeat(np.array(layer.support)[:, None], layer.size, axis=1) for layer in units], axis=1
     )

@@ -132,7 +132,10 @@ class DBM(AbstractLayered):
         """
         units = check_labels(self, "the machine that a label leaves")
         number = whole_number(
-            label, f"a label of this machine is a whole number from 0 to {units.states - 1}", least=0, most=units.states - 1
+            label,
+            f"a label of this machine is a whole number from 0 to {units.states - 1}",
+            least=0,
+            most=units.states - 1,
         )
         below = self.units[-2].bias + self.couplings[-1].kernel[number]
         layers = (*self.units[:-2], eqx.tree_at(lambda tree: tree.bias, self.units[-2], below))
@@ -157,5 +160,7 @@ def _label_layer(labels: SupportsIndex | Categorical | None) -> tuple[Categorica
         return ()
     if isinstance(labels, Categorical):
         return (labels,)
-    classes = whole_number(labels, "labels must be a whole number of at least 2 classes", "pass e.g. 10", least=2)
+    classes = whole_number(
+        labels, "labels must be a whole number of at least 2 classes", "pass e.g. 10", least=2
+    )
     return (Categorical(classes),)

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from harmonium.energy.dbm import DBM
+from harmonium.energy.labels import check_unlabelled
 from harmonium.energy.rbm import RBM
 from harmonium.errors import SettingError
 from harmonium.units.base import AbstractUnits
@@ -35,6 +36,7 @@ def levels_of(dbm: DBM) -> tuple[RBM, ...]:
     >>> [rbm.units[0].kind + " - " + rbm.units[1].kind for rbm in levels_of(DBM(6, [4, 3, 2]))]
     ['bernoulli-pair - bernoulli', 'bernoulli - bernoulli', 'bernoulli - bernoulli-pair']
     """
+    check_unlabelled(dbm, "training level by level")
     if len(dbm.couplings) == 1:
         return (RBM(*dbm.units, weights=dbm.couplings[0].kernel.T),)
     last = len(dbm.units) - 1

@@ -26,7 +26,7 @@ def log_partition_of(model: AbstractEnergyModel) -> Float[Array, ""]:
     r""":math:`\log Z` by enumeration, in nats and in the model's own precision.
 
     Its gradient is minus the model's mean of the energy's gradient: the negative phase without a sample. Of a machine
-    with a label layer it is the log-sum-exp of those of the machines that its classes leave, each with its label's bias.
+    with a label layer it is the log-sum-exp of those of the machines that its classes leave, each with its label bias.
     """
     labels = label_units(model)
     if labels is None:
@@ -96,7 +96,9 @@ def label_scores_of(
     r"""Per row and class :math:`-F(v, k)`, the logarithm of :math:`p(v, k)` up to :math:`\log Z`, in nats."""
     labels = check_labels(model, "a score of every class")
     rows = as_layer(model, 0, rows)
-    blocks = jnp.broadcast_to(jnp.eye(labels.size, dtype=rows.dtype), (*rows.shape[:-1], labels.size, labels.size))
+    blocks = jnp.broadcast_to(
+        jnp.eye(labels.size, dtype=rows.dtype), (*rows.shape[:-1], labels.size, labels.size)
+    )
     each = jnp.broadcast_to(rows[..., None, :], (*blocks.shape[:-1], rows.shape[-1]))
     return -free_energy_of(model, with_labels(each, blocks))
 
@@ -114,7 +116,7 @@ def _log_sum(
     label: Float[Array, "*batch states"] | None,
     shift: Float[Array, "*batch states"] | float = 0.0,
 ) -> Float[Array, "*batch"]:
-    """Log-sum over the hidden states in a field, and over the classes where no label is given; ``shift`` biases these."""
+    """Log-sum over the hidden states in a field, and over the classes, biased by ``shift``, where no label is given."""
     size, states = model.units[0].size, _label_size(model)
     if not states:
         return _hidden_cumulant(model, coupling, field)

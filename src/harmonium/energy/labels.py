@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Num
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.errors import SettingError
@@ -57,8 +57,8 @@ def check_softmax_layers(units: Sequence[AbstractUnits], what: str, labels: bool
 
 
 def split_observed(
-    model: AbstractEnergyModel, rows: Float[Array, "*batch n"]
-) -> tuple[Float[Array, "*batch visible"], Float[Array, "*batch states"] | None]:
+    model: AbstractEnergyModel, rows: Num[Array, "*batch n"]
+) -> tuple[Num[Array, "*batch visible"], Num[Array, "*batch states"] | None]:
     """Rows as they are scored, in their visible part and their labels: None where they have no labels behind them.
 
     Raises `SettingError` for rows of another width.
@@ -67,7 +67,9 @@ def split_observed(
     if labels is not None and rows.shape[-1] == visible + labels.size:
         return rows[..., :visible], rows[..., visible:]
     if rows.shape[-1] != visible:
-        either = "" if labels is None else f", or {visible + labels.size} with the label behind them (one-hot)"
+        either = (
+            "" if labels is None else f", or {visible + labels.size} with the label behind them (one-hot)"
+        )
         raise SettingError(
             f"layer 0 has {visible} units, got an array of shape {rows.shape}; its last axis must be {visible}{either}"
         )

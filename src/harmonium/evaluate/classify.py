@@ -123,11 +123,11 @@ def classify(
     check_model(model)
     units = check_labels(model, "classification")
     if not isinstance(model, DBM):
-        raise SettingError(f"classification needs a DBM with labels, got {type(model).__name__}; pass the model itself")
-    if not is_name(method, CLASSIFIERS):
         raise SettingError(
-            f"no way to classify is called {method!r}; choose one of {', '.join(CLASSIFIERS)}"
+            f"classification needs a DBM with labels, got {type(model).__name__}; pass the model itself"
         )
+    if not is_name(method, CLASSIFIERS):
+        raise SettingError(f"no way to classify is called {method!r}; choose one of {', '.join(CLASSIFIERS)}")
     bits = whole_number(bit_budget, "bit_budget must be a whole number of at least 0", least=0)
     if not is_number(operation_budget) or not operation_budget > 0:
         raise SettingError(

@@ -57,15 +57,15 @@ def plan_enumeration(model: AbstractEnergyModel) -> EnumerationPlan:
     labels = label_units(model)
     sizes = [sum(model.units[layer].size for layer in side) for side in model.sides]
     many = [[layer for layer in side if len(model.units[layer].support) != 2] for side in model.sides]
-    if all(many):
-        layer = many[int(sizes[1] < sizes[0])][0]
-        raise SettingError(
-            f"layer {layer} has {model.units[layer].kind} units, which cannot be enumerated in bits"
-        )
     states = [float(size) for size in sizes]
     if labels is not None:
         place = int(len(model.units) - 1 in model.sides[1])
         states[place] += math.log2(labels.states) - labels.size
+    if all(many):
+        layer = many[int(states[1] < states[0])][0]
+        raise SettingError(
+            f"layer {layer} has {model.units[layer].kind} units, which cannot be enumerated in bits"
+        )
     side = min((side for side in (0, 1) if not many[side]), key=lambda side: states[side])
     bits, other = math.ceil(states[side]), sizes[1 - side]
     walk = 2.0 ** states[side] * other * (2 * bits + 20)
@@ -86,8 +86,10 @@ def likelihood_operations(
     Of a machine with a label layer rows are counted as if they came without labels: a sum for each class.
     """
     plan, labels = plan or plan_enumeration(model), label_units(model)
-    sums = rows * (1 if labels is None else labels.states)
-    return plan.operations + (sums * model.split(held=True).operations if are_coupled(model) else 0.0)
+    if not are_coupled(model):
+        return plan.operations
+    sums, held = rows * (1 if labels is None else labels.states), model.split(held=True)
+    return plan.operations + (sums * held.operations if held.bits else 0.0)
 
 
 def exact_log_partition(

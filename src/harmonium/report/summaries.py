@@ -17,6 +17,7 @@ from harmonium.energy.stack import AbstractStack
 from harmonium.train.folder import RunFolder
 from harmonium.train.model_file import load_described
 from harmonium.train.rebuild import load_run
+from harmonium.units.categorical import Categorical
 
 _SURE = 0.005
 """A unit is called constant when its mean is this near to one end of its range whatever its neighbours are."""
@@ -66,6 +67,9 @@ def inspect_parameters(model: AbstractLayered) -> list[dict[str, Any]]:
             (np.asarray(units.mean(jnp.asarray(field))) - bottom) / (top - bottom) for field in (low, high)
         ]
         constant = (share[0] > 1 - _SURE) | (share[1] < _SURE)
+        if isinstance(units, Categorical):
+            # How probable a class is does not follow from its own field alone.
+            constant = np.zeros(units.size, bool)
         unused = (high - low < _UNUSED) & ~constant
         found.append(
             {
@@ -155,6 +159,9 @@ def _field_range(model: AbstractLayered, index: int) -> tuple[np.ndarray, np.nda
     if index < len(model.units) - 1:
         neighbours.append((index + 1, np.asarray(model.couplings[index].kernel, np.float64).T))
     for other, kernel in neighbours:
+        if isinstance(model.units[other], Categorical):
+            low, high = low + kernel.min(axis=1), high + kernel.max(axis=1)
+            continue
         support = model.units[other].support
         ends = support[0] * kernel, support[-1] * kernel
         low = low + np.minimum(*ends).sum(axis=1)

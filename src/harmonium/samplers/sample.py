@@ -8,9 +8,10 @@ from typing import Any, SupportsIndex
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from harmonium.energy.base import AbstractEnergyModel, check_finite, check_model
+from harmonium.energy.labels import check_labels, label_units
 from harmonium.energy.stack import AbstractStack
 from harmonium.errors import DataError, SettingError
 from harmonium.numerics.compile import compile_function
@@ -42,11 +43,14 @@ def sample(
     seed: SupportsIndex = 0,
     clamp: Any = None,
     sampler: AbstractSampler | None = None,
+    label: Any = None,
 ) -> np.ndarray:
     """Rows drawn from a model by ``n`` independent chains of ``steps`` sweeps.
 
     Chains start from the biases alone. ``clamp`` holds visible values: an array of shape ``(visible,)`` or
-    ``(n, visible)`` in which NaN marks what is free; the rest is then drawn conditionally on it.
+    ``(n, visible)`` in which NaN marks what is free; the rest is then drawn conditionally on it. Of a machine with a
+    label layer ``label`` holds the number of the class, from 0, or one for each of the ``n`` rows; without it the label
+    is free, like the hidden units.
 
     Of a `DBN` the sweeps are those of its top level, by any ``sampler`` but one, and one pass down draws what lies
     below; `DeepTempering` moves the RBMs of the stack side by side instead, and the rows are those of the *bottom RBM*,
@@ -56,8 +60,9 @@ def sample(
 
     **Returns** an array of shape ``(n, visible)``: uint8 for 0/1 units, int8 for spins.
 
-    **Raises** `SettingError` for counts below one and for a sampler of other models, `DataError` for a clamp of another
-    shape or with values that the units do not take.
+    **Raises** `SettingError` for counts below one, for a sampler of other models and for a label of a machine without
+    labels, `DataError` for a clamp of another shape or with values that the units do not take, and for a class that
+    there is not.
 
     >>> import numpy as np
     >>> from harmonium.energy.rbm import RBM
@@ -80,18 +85,20 @@ def sample(
     check_finite(model)
     single = as_single(model)
     values, held = _clamped(model, clamp, n)
-    if held is not None and sampler is not None and sampler != Gibbs():
+    number = _numbered(model, label, n)
+    if (held is not None or number is not None) and sampler is not None and sampler != Gibbs():
+        what = "label" if held is None else "clamp"
         raise SettingError(
-            f"clamp works with the default sampler only, got {type(sampler).__name__}; drop sampler or clamp"
+            f"{what} works with the default sampler only, got {type(sampler).__name__}; drop sampler or {what}"
         )
     words = key_words(seed_key(seed))
     if isinstance(sampler, DeepTempering):
-        rows = _program()(single, words, jnp.int32(steps), None, None, sampler, n)
+        rows = _program()(single, words, jnp.int32(steps), None, None, None, sampler, n)
     elif isinstance(single, AbstractStack) and single.depth > 1:
         rows = _draw_stack(single, words, steps, values, held, sampler or Gibbs(), n)
     else:
         alone = single.top if isinstance(single, AbstractStack) else single
-        rows = _program()(alone, words, jnp.int32(steps), values, held, sampler or Gibbs(), n)
+        rows = _program()(alone, words, jnp.int32(steps), values, held, number, sampler or Gibbs(), n)
     low = model.units[0].support[0]
     return np.asarray(rows).astype(np.uint8 if low == 0 else np.int8)
 
@@ -109,7 +116,7 @@ def _draw_stack(
     own = Noise.of(words).stream(_DESCENT_STREAM).fold(0).words
     if values is not None and held is not None:
         return completed(stack, own, steps, values, held)
-    top = _program()(stack.top, words, jnp.int32(steps), None, None, sampler, n)
+    top = _program()(stack.top, words, jnp.int32(steps), None, None, None, sampler, n)
     return descended(stack, own, top)
 
 
@@ -140,9 +147,29 @@ def _clamped(
     return np.where(held, values, units.support[0]).astype(np.float32), held
 
 
+def _numbered(model: AbstractEnergyModel, label: Any, n: int) -> Int[np.ndarray, " n"] | None:
+    """The class of every row, checked."""
+    if label is None:
+        return None
+    states = check_labels(model, "sampling with label").states
+    numbers = np.asarray(label)
+    if numbers.dtype.kind not in "iu" or numbers.shape not in ((), (n,)):
+        raise DataError(
+            f"label must be a whole number, or one for each of the {n} rows, got {numbers.dtype} of shape "
+            f"{numbers.shape}"
+        )
+    lowest, highest = int(numbers.min()), int(numbers.max())
+    if lowest < 0 or highest >= states:
+        raise DataError(
+            f"label holds {lowest if lowest < 0 else highest}, but the classes of this model are numbered from 0 to "
+            f"{states - 1}"
+        )
+    return np.broadcast_to(numbers, (n,)).astype(np.int32)
+
+
 @cache
 def _program():
-    return compile_function(_draw, static_argnums=(5, 6))
+    return compile_function(_draw, static_argnums=(6, 7))
 
 
 def _draw(
@@ -151,17 +178,23 @@ def _draw(
     steps: Array,
     values: Float[Array, "n visible"] | None,
     held: Bool[Array, "n visible"] | None,
+    label: Int[Array, " n"] | None,
     sampler: AbstractSampler,
     n: int,
 ) -> Float[Array, "n visible"]:
     noise = Noise.of(words)
     particles = resting_particles(noise.stream(_START_STREAM), model, n)
-    if values is not None and held is not None:
-        particles = (jnp.where(held, values, particles[0]), *particles[1:])
-        free = tuple(None for _ in particles[1:])
-        sampler = Gibbs(clamp=(held, *free))
+    if held is not None or label is not None:
+        layers, clamp = list(particles), [None] * len(particles)
+        first: list[Any] = [True, *clamp[1:]]
+        if values is not None and held is not None:
+            layers[0], clamp[0] = jnp.where(held, values, layers[0]), held
+        labels = label_units(model)
+        if label is not None and labels is not None:
+            layers[-1], clamp[-1], first[-1] = labels.one_hot(label), True, True
+        sampler = Gibbs(clamp=tuple(clamp))
         # Hidden layers must know of the held values before the first sweep draws the free ones from them.
-        particles = model.sweep(noise.stream(_START_STREAM + 1), particles, clamp=(True, *free))
+        particles = model.sweep(noise.stream(_START_STREAM + 1), tuple(layers), clamp=tuple(first))
     state = sampler.init(words, model, particles)
     if isinstance(sampler, AbstractPathSampler):
         mean = _pilot_mean(noise.stream(_PILOT_STREAM), model, particles)

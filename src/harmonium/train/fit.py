@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from pathlib import Path
 from typing import Any, SupportsIndex
 
 import equinox as eqx
@@ -193,8 +194,8 @@ def resume(
         config = read_settings(folder.read_config())
         if further is not None and (whole := rebuild.network_of(folder.path)) is not None:
             raise SettingError(
-                f"the run in {path} is a level of the network in {whole}, which would no longer hold it as it is; copy "
-                "the folder elsewhere to go further with this level"
+                f"the run in {path} is {_part(folder.path)} of the network in {whole}, which would no longer hold it "
+                "as it is; copy the folder elsewhere to go further with it"
             )
         dataset = rebuild.load_data_again(folder, config, data)
         again = rebuild.model(config, dataset) if model is None else model
@@ -311,6 +312,11 @@ def start(
             drive.save()
             folder.write_config(config.to_dict())
         return _finish(drive, config)
+
+
+def _part(path: Path) -> str:
+    """What the run in this folder is to the network that it is of."""
+    return "the joint training" if path.absolute().name == "joint" else "a level"
 
 
 def _plain_rate(rate: Any) -> float | list[float]:

@@ -233,8 +233,8 @@ def _held_at(
     probe: Float[Array, "rows n"],
     label: Float[Array, "rows states"] | None,
 ) -> Configuration:
-    """The probe rows, and their labels if any, with their hidden layers drawn; in a stack with the visible layer of each level at the means that
-    the level below recognises, which is where training holds it."""
+    """The probe rows, and their labels if any, with their hidden layers drawn; in a stack with the visible layer of
+    each level at the means that the level below recognises, which is where training holds it."""
     blank = tuple(jnp.zeros((probe.shape[0], units.size)) for units in model.units[1:])
     if not isinstance(model, AbstractStack):
         above = None if label is None else True

@@ -282,9 +282,10 @@ def load_data_again(folder: RunFolder, config: RunConfig, given: Any = None) -> 
 
 
 def network_of(path: Path) -> Path | None:
-    """The folder of the network of which the run in this folder is a level; None for a run that stands alone."""
+    """The folder of the network of which the run in this folder is a stage; None for a run that stands alone."""
     whole = path.absolute().parent
-    if not path.absolute().name.startswith(("level-", "joint")) or not (whole / "config.toml").exists():
+    name = path.absolute().name
+    if not (name.startswith("level-") or name == "joint") or not (whole / "config.toml").exists():
         return None
     return whole if read_settings(RunFolder.open(whole).read_config()).is_greedy else None
 

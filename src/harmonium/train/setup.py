@@ -225,8 +225,9 @@ def _training_labels(data: DataSet, labels: Categorical, rule: AbstractRule) -> 
     free = isinstance(rule, Contrastive) and rule.persistent and not isinstance(rule.inference, Exact)
     if count and not free:
         raise SettingError(
-            f"{count} training rows of {data.name} have labels that are not known (-1), which only persistent chains with "
-            "inference='mean-field' or 'gibbs' (--sampler pcd --inference mean-field) learn from; leave such rows out"
+            f"{count} training rows of {data.name} have labels that are not known (-1), which only persistent chains "
+            "with inference='mean-field' or 'gibbs' (--sampler pcd --inference mean-field) learn from; leave such rows "
+            "out"
         )
     if count == len(numbers):
         raise DataError(
@@ -249,7 +250,8 @@ def biases_from_data(
 
     Only a model all of whose biases are exactly zero counts as fresh; any other is returned as it is. Visible biases
     become the field of the column means (smoothed by one row of each value, so that a constant column stays finite),
-    those of a label layer that of the ``shares`` of the classes, and, in coordinates centred at those means, hidden biases stay zero.
+    those of a label layer that of the ``shares`` of the classes, and, in coordinates centred at those means, hidden
+    biases stay zero.
     """
     if any(np.any(np.asarray(units.bias)) for units in model.units):
         return model

@@ -48,7 +48,11 @@ class Categorical(AbstractLinearUnits):
         self, states: SupportsIndex, variables: SupportsIndex | None = None, *, bias: ArrayLike | None = None
     ):
         self.states = whole_number(
-            states, "Categorical needs a whole number of states, at least 2", "pass e.g. 10", least=2, most=2**20
+            states,
+            "Categorical needs a whole number of states, at least 2",
+            "pass e.g. 10",
+            least=2,
+            most=2**20,
         )
         count = 1 if variables is None else check_size(variables, "Categorical(10, variables")
         self.bias = starting_bias(self.states * count, bias, "Categorical")
