@@ -77,7 +77,7 @@ def split_observed(
 
 
 def with_labels(
-    rows: Float[Array, "*batch visible"], labels: Float[Array, "*batch states"]
-) -> Float[Array, "*batch n"]:
+    rows: Num[Array, "*batch visible"], labels: Float[Array, "*batch states"]
+) -> Num[Array, "*batch n"]:
     """Rows with their labels behind them, the inverse of `split_observed`."""
     return jnp.concatenate([rows, labels.astype(rows.dtype)], axis=-1)

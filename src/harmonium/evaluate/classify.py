@@ -55,7 +55,7 @@ class Classification:
     method: str
     kind: Kind
     residual: float = 0.0
-    classes: tuple[int, ...] | tuple[str, ...] | None = None
+    classes: tuple[int | str, ...] | None = None
     error: float | None = None
     error_stderr: float | None = None
     n: int = 0
@@ -87,7 +87,7 @@ def classify(
     method: str = "auto",
     *,
     split: str | None = None,
-    classes: Sequence[int] | Sequence[str] | None = None,
+    classes: Sequence[int | str] | None = None,
     bit_budget: int = BIT_BUDGET,
     operation_budget: float = MOST_OPERATIONS,
 ) -> Classification:
@@ -146,7 +146,7 @@ def classify(
 
 def classified(
     scores: Float[np.ndarray, "rows classes"],
-    names: Sequence[int] | Sequence[str] | None,
+    names: Sequence[int | str] | None,
     truth: np.ndarray | None,
     *,
     method: str,
@@ -168,7 +168,7 @@ def classified(
         method=method,
         kind=kind,
         residual=residual,
-        classes=None if names is None else tuple(names),  # pyright: ignore[reportArgumentType]
+        classes=None if names is None else tuple(names),
         error=error,
         error_stderr=stderr,
         n=int(known.sum()),
@@ -176,8 +176,8 @@ def classified(
 
 
 def known_labels(
-    data: Any, split: str | None, classes: Sequence[int] | Sequence[str] | None, states: int
-) -> tuple[Sequence[int] | Sequence[str] | None, np.ndarray | None]:
+    data: Any, split: str | None, classes: Sequence[int | str] | None, states: int
+) -> tuple[Sequence[int | str] | None, np.ndarray | None]:
     """The names of the classes, and the numbers of the classes that rows are given as, where these are known."""
     if classes is not None and len(classes) != states:
         raise DataError(f"{len(classes)} classes are named, but the model has {states}; name as many")

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.bipartite import AbstractBipartite, as_bipartite
+from harmonium.energy.labels import label_units
 from harmonium.energy.stack import check_undirected
 from harmonium.evaluate.estimate import Estimate, Kind
 from harmonium.evaluate.likelihood import mean_over_rows, visible_rows
@@ -116,6 +117,8 @@ def _reconstruction_scores(model: AbstractBipartite, rows: Float[Array, "rows n"
         rows,
         *(jnp.broadcast_to(units.natural(), (len(rows), units.size)) for units in model.units[1:]),
     ]
+    if label_units(model) is not None:
+        layers[-1] = jnp.broadcast_to(model.units[-1].mean(model.units[-1].natural()), layers[-1].shape)
     for index in (*model.sides[1], 0):
         layers[index] = model.units[index].mean(model.field(index, tuple(layers)))
     return jnp.sum((rows - layers[0]) ** 2, axis=-1)
