@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import harmonium as hm
+from harmonium.cli.inspect import _model as summary_of
+from harmonium.cli.sources import open_model
 from harmonium.numerics.random import Noise
 from harmonium.train.unrolled import pass_upwards
 
@@ -90,6 +92,9 @@ def test_a_network_comes_back_from_its_file(tmp_path: Path) -> None:
     assert isinstance(read, hm.Unrolled)
     assert read.sweeps == 3
     np.testing.assert_array_equal(read.logits(ROWS), network.logits(ROWS))
+    for verb in (summary_of, open_model):
+        with pytest.raises(hm.HarmoniumError, match="holds an Unrolled network"):
+            verb(tmp_path / "network.safetensors")
 
 
 def test_tuning_learns_and_can_be_had_again(data: hm.DataSet) -> None:
