@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 import harmonium as hm
-from harmonium.inference.mean_field import MeanField
+from harmonium.cli.inspect import _model as summary_of
+from harmonium.cli.sources import open_model
 from harmonium.numerics.random import Noise
 from harmonium.train.unrolled import pass_upwards
-from harmonium.typing import Batch
 
+HOW = {"epochs": 40, "batch_size": 20, "learning_rate": 0.02, "hidden_dropout": 0.1}
 ROWS = np.random.RandomState(0).randint(0, 2, (7, 6))
 
 
@@ -41,83 +42,48 @@ def data() -> hm.DataSet:
 
 
 def test_before_tuning_it_is_one_pass_of_mean_field_without_the_label() -> None:
-    model = machine([4, 3])
+    model = machine([4, 3, 2])
     network = hm.Unrolled.of(model, sweeps=4)
     weights, biases = (model.parameters()[name] for name in ("weights", "biases"))
+
+    def upwards(second: np.ndarray, third: np.ndarray, doubled: float = 1) -> list[np.ndarray]:
+        """Every layer by the one below, and by the means above; without these, what comes from below counts twice."""
+        one = logistic(biases[1] + doubled * ROWS @ weights[0] + second @ weights[1].T)
+        two = logistic(biases[2] + doubled * one @ weights[1] + third @ weights[2].T)
+        return [one, two, logistic(biases[3] + two @ weights[2])]
+
+    none = np.zeros((7, 3)), np.zeros((7, 2))
+    first, second, third = upwards(*none, doubled=2)
+    for _ in range(4):  # coordinate ascent: odd layers, then the even one
+        first = logistic(biases[1] + ROWS @ weights[0] + second @ weights[1].T)
+        third = logistic(biases[3] + second @ weights[2])
+        second = logistic(biases[2] + first @ weights[1] + third @ weights[2].T)
+    wanted = biases[4] + upwards(second, third)[-1] @ weights[3]
     with jax.enable_x64(True):
-        (above,) = (np.asarray(means) for means in network.features(ROWS.astype(np.float64)))
-        below = logistic(biases[1] + ROWS @ weights[0] + above @ weights[1].T)
-        top = logistic(biases[2] + below @ weights[1])
-        found = pass_upwards(network.machine, network.net, jnp.asarray(ROWS, float), (jnp.asarray(above),))
-        # The features themselves: four sweeps of coordinate ascent from the doubled pass upwards.
-        wanted = logistic(biases[2] + logistic(biases[1] + 2 * ROWS @ weights[0]) @ weights[1])
-        for _ in range(4):
-            wanted = logistic(
-                biases[2] + logistic(biases[1] + ROWS @ weights[0] + wanted @ weights[1].T) @ weights[1]
-            )
-        np.testing.assert_allclose(above, wanted, rtol=0, atol=1e-14)
-        np.testing.assert_allclose(found, biases[3] + top @ weights[2], rtol=0, atol=1e-13)
-        # And the library's own sweep of the machine without its label layer gives the same layers.
-        below_labels = hm.DBM.from_arrays(weights[:2], biases[:3])
-        batch = Batch(x=jnp.asarray(ROWS, float))
-        again = MeanField(sweeps=5, tolerance=0).solve(below_labels, batch).means
-        np.testing.assert_allclose(again[1], below, rtol=0, atol=1e-14)
-        np.testing.assert_allclose(again[2], top, rtol=0, atol=1e-14)
-    np.testing.assert_allclose(network.logits(ROWS), found, rtol=0, atol=3e-6)
+        features = network.features(ROWS.astype(np.float64))
+        for means, right in zip(features, (second, third), strict=True):
+            np.testing.assert_allclose(means, right, rtol=0, atol=1e-14)
+        found = pass_upwards(network.machine, network.net, jnp.asarray(ROWS, float), features)
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(network.logits(ROWS), wanted, rtol=0, atol=3e-6)
     classes = network.classify(ROWS)
-    assert classes.label.tolist() == np.argmax(found, axis=1).tolist()
+    assert classes.label.tolist() == np.argmax(wanted, axis=1).tolist()
     np.testing.assert_allclose(classes.probability.sum(axis=1), 1)
 
 
-def test_deeper_machines_hear_the_features_of_every_layer_above() -> None:
-    model = machine([4, 3, 2])
-    network = hm.Unrolled.of(model)
-    weights, biases = (model.parameters()[name] for name in ("weights", "biases"))
-    second, third = (np.asarray(means) for means in network.features(ROWS.astype(np.float32)))
-    one = logistic(biases[1] + ROWS @ weights[0] + second @ weights[1].T)
-    two = logistic(biases[2] + one @ weights[1] + third @ weights[2].T)
-    three = logistic(biases[3] + two @ weights[2])
-    np.testing.assert_allclose(network.logits(ROWS), biases[4] + three @ weights[3], atol=3e-6)
-    shallow = hm.Unrolled.of(machine([4]))
-    assert shallow.features(ROWS.astype(np.float32)) == ()
-    assert shallow.logits(ROWS).shape == (7, 3)
-
-
 def test_dropping_keeps_the_mean_and_drops_at_its_rates() -> None:
-    sizes = {"visible": 6, "first": 4, "second": 3}
-    identity = [np.zeros((6, 4)), np.zeros((4, 3)), np.eye(3)]
-    flat = hm.DBM.from_arrays(
-        identity, [np.zeros(n) for n in (*sizes.values(), 3)], ["bernoulli"] * 3 + ["categorical:3"]
-    )
-    network = hm.Unrolled.of(flat)
+    ones, zeros = [np.ones((6, 1)), np.ones((1, 2))], [np.zeros(6), np.zeros(1), np.zeros(2)]
+    network = hm.Unrolled.of(hm.DBM.from_arrays(ones, zeros, ["bernoulli", "bernoulli", "categorical:2"]))
     rows = jnp.ones((4000, 6), jnp.float32)
     noise = Noise.from_key(jax.random.key(0))
-    # All hidden means are a half; the top layer shows through as it is after dropping.
-    seen = np.asarray(
-        pass_upwards(network.machine, network.net, rows, network.features(rows), noise, (0.0, 0.25))
-    )
-    assert np.unique(seen.round(5)).tolist() == [0.0, round(0.5 / 0.75, 5)]
-    assert abs((seen == 0).mean() - 0.25) < 5 * np.sqrt(0.25 * 0.75 / seen.size)
-    # Rows pass through to the first hidden layer: with weights of one each unit shows how many pixels are left.
-    counting = [np.ones((6, 1)), np.ones((1, 1)), np.ones((1, 2))]
-    ones = hm.Unrolled.of(
-        hm.DBM.from_arrays(
-            counting, [np.zeros(n) for n in (6, 1, 1, 2)], ["bernoulli"] * 3 + ["categorical:2"]
-        )
-    )
-    parts = (ones.weights[:1] + ones.weights[2:], (), ones.biases[1:])
-    one_layer = hm.Unrolled.of(
-        hm.DBM.from_arrays(
-            [np.ones((6, 1)), np.ones((1, 2))],
-            [np.zeros(6), np.zeros(1), np.zeros(2)],
-            ["bernoulli"] * 2 + ["categorical:2"],
-        )
-    )
-    assert len(parts[0]) == len(one_layer.weights)
-    kept = np.asarray(pass_upwards(one_layer.machine, one_layer.net, rows, (), noise, (0.5, 0.0)))[:, 0]
+    assert network.features(rows) == ()
+    # With weights of one the hidden unit tells how many pixels are left, each as two; a third of it is dropped.
+    seen = np.asarray(pass_upwards(network.machine, network.net, rows, (), noise, (0.5, 1 / 3)))[:, 0]
+    dropped, kept = seen == 0, seen[seen != 0] * 2 / 3
+    assert abs(dropped.mean() - 1 / 3) < 5 * np.sqrt(2 / 9 / len(seen))
     left = np.round(np.log(kept / (1 - kept)) / 2)
-    assert abs(left.mean() - 3) < 5 * np.sqrt(6 / 4 / len(left))
     assert set(left) == set(range(7))
+    assert abs(left.mean() - 3) < 5 * np.sqrt(6 / 4 / len(left))
 
 
 def test_a_network_comes_back_from_its_file(tmp_path: Path) -> None:
@@ -126,11 +92,14 @@ def test_a_network_comes_back_from_its_file(tmp_path: Path) -> None:
     assert isinstance(read, hm.Unrolled)
     assert read.sweeps == 3
     np.testing.assert_array_equal(read.logits(ROWS), network.logits(ROWS))
+    for verb in (summary_of, open_model):
+        with pytest.raises(hm.HarmoniumError, match="holds an Unrolled network"):
+            verb(tmp_path / "network.safetensors")
 
 
 def test_tuning_learns_and_can_be_had_again(data: hm.DataSet) -> None:
-    network = hm.Unrolled.of(hm.DBM(6, [5, 4], labels=3, seed=0, weight_scale=0.3))
-    run = hm.fine_tune(network, data, epochs=40, batch_size=20, learning_rate=0.02, seed=1)
+    network = hm.Unrolled.of(hm.DBM(6, [12, 8], labels=3, seed=0, weight_scale=0.3))
+    run = hm.fine_tune(network, data, **HOW, seed=1)
     assert [record["index"] for record in run.history[:2]] == [5, 10]  # the last batch is short
     assert run.history[-1]["cross_entropy_train"] < 0.7 * run.history[0]["cross_entropy_train"]
     found = run.model.classify(data, split="valid")
@@ -138,9 +107,9 @@ def test_tuning_learns_and_can_be_had_again(data: hm.DataSet) -> None:
     assert found.error is not None
     assert found.error < 0.15
     assert (np.asarray(run.model.machine.couplings[0].kernel) == network.machine.couplings[0].kernel).all()
-    again = hm.fine_tune(network, data, epochs=40, batch_size=20, learning_rate=0.02, seed=1)
+    again = hm.fine_tune(network, data, **HOW, seed=1)
     assert again.history == run.history
-    other = hm.fine_tune(network, data, epochs=40, batch_size=20, learning_rate=0.02, seed=2)
+    other = hm.fine_tune(network, data, **HOW, seed=2)
     assert other.history != run.history
 
 

@@ -82,11 +82,13 @@ def _data(path: str) -> tuple[dict[str, Any], str]:
 
 def _model(path: Path) -> tuple[dict[str, Any], str]:
     from harmonium.cli.cache import keep_compiled_programs
+    from harmonium.cli.sources import refuse_networks
     from harmonium.report.summaries import parts_of, summarise_model
     from harmonium.train.model_file import load_described
 
     keep_compiled_programs()
     model, about = load_described(path)
+    refuse_networks(model, path)
     summary = {**summarise_model(model), "parts": parts_of(model)}
     text = _model_text(summary)
     if about:

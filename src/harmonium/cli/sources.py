@@ -15,6 +15,7 @@ from harmonium.train.config import RunConfig, read_settings
 from harmonium.train.ensemble import reason_of
 from harmonium.train.folder import RunFolder
 from harmonium.train.model_file import load_described
+from harmonium.train.unrolled import Unrolled
 
 
 class Opened(NamedTuple):
@@ -41,12 +42,22 @@ def open_model(path: Path, member: int | None = None) -> Opened:
         )
     if not path.is_dir():
         held, about = load_described(path)
+        refuse_networks(held, path)
         model, doubt = _member_of(held, member, path, about.get("fault", ""))
         return Opened(model, None, None, doubt)
     folder = RunFolder.open(path)
     run = rebuild.load_run(path)
     model, doubt = _member_of(run.model, member, path, run.reason)
     return Opened(model, folder, read_settings(folder.read_config()), doubt)
+
+
+def refuse_networks(held: Any, path: Path) -> None:
+    """Raise SettingError for a classifier, of which these commands have nothing to say."""
+    if isinstance(held, Unrolled):
+        raise SettingError(
+            f"{path} holds an Unrolled network, which classifies rows and has no likelihood and no samples; in Python, "
+            f"hm.load({str(path)!r}).classify(rows) does that"
+        )
 
 
 def one_model(opened: Opened, path: Path) -> AbstractEnergyModel:

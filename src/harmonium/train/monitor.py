@@ -68,9 +68,10 @@ class Monitor:
         held_out: tuple[str, np.ndarray] | None,
         weight: np.ndarray | None = None,
         states: int = 2,
+        coupled: int = 0,
     ):
-        """``states``: how many a visible unit has."""
-        self.rule, self.states = rule, states
+        """``states``: how many a visible unit has; ``coupled``: hidden units that are not summed out of energies."""
+        self.rule, self.states, self.coupled = rule, states, coupled
         if weight is not None:
             order = np.argsort(-weight, kind="stable")[:_SCORED_ROWS]
             rows, weight = rows[order], np.asarray(weight[order], np.float64)
@@ -115,11 +116,11 @@ class Monitor:
         """Why the run must be held to have diverged; None while it is sound.
 
         A mean log-likelihood above that of coin flips, :math:`-n \\log 2`, bounds the gap by :math:`2 n \\log 2`;
-        twice that is beyond doubt.
+        twice that is beyond doubt. Where energies are of whole configurations, hidden units count among the n.
         """
         if not health.finite:
             return "a parameter or chain is no longer finite"
-        worst = _WORST_GAP * self.probe.shape[1] * math.log(self.states)
+        worst = _WORST_GAP * (self.probe.shape[1] * math.log(self.states) + self.coupled * math.log(2))
         if not abs(health.free_energy_gap) <= worst:
             return (
                 f"the free energies of data and chains are {abs(health.free_energy_gap):.3g} nats apart, "

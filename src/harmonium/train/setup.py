@@ -22,8 +22,10 @@ from harmonium.energy.ensemble import Ensemble
 from harmonium.energy.guided import AbstractGuided
 from harmonium.energy.independent import field_of_marginals
 from harmonium.energy.labels import label_units
+from harmonium.energy.stack import AbstractStack
 from harmonium.errors import DataError, SettingError
 from harmonium.evaluate.likelihood import observed_rows
+from harmonium.inference.clamped import are_coupled
 from harmonium.inference.exact import Exact
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.precision import as_single
@@ -186,7 +188,10 @@ def prepare(
         if split in data.splits():
             held_out = (split, observed_rows(model, data, split))
             break
-    monitor = Monitor(rule, probe, held_out, weight, len(units.support))
+    coupled = 0
+    if are_coupled(model) and not isinstance(model, AbstractStack):
+        coupled = sum(layer.size for i, layer in enumerate(model.units) if i not in model.observed)
+    monitor = Monitor(rule, probe, held_out, weight, len(units.support), coupled)
     return Setup(trainer, state, feed, order, EnsembleMonitor(monitor) if keys else monitor)
 
 

@@ -164,7 +164,7 @@ class Unrolled(eqx.Module):
         data: Any,
         *,
         split: str | None = None,
-        classes: Sequence[int] | Sequence[str] | None = None,
+        classes: Sequence[int | str] | None = None,
     ) -> Classification:
         """The class of every row, as `harmonium.classify` has it of a machine; arguments are those of both.
 
