@@ -51,8 +51,13 @@ def test_what_is_found_is_true(name: str, machine: str) -> None:
     assert mode.unit_updates > 0
 
 
-@pytest.mark.parametrize("machine", ["three layers", "machine, spins below"])
-@pytest.mark.parametrize("name", [name for name in SOLVERS if "bound" not in name])
+@pytest.mark.parametrize(
+    ("name", "machine"),
+    [
+        *((name, "three layers") for name in SOLVERS if "bound" not in name),
+        ("descent", "machine, spins below"),
+    ],
+)
 def test_a_search_is_a_function_of_its_words_and_the_model(name: str, machine: str) -> None:
     """Alone and among the members of an ensemble, inside a compiled program."""
     solver, model = SOLVERS[name], model_of(machine)

@@ -34,7 +34,8 @@ _STARTS = Descent(256, 20)
 
 
 def _checked_budget(bits: SupportsIndex) -> int:
-    return whole_number(bits, f"bit_budget must be a whole number from 1 to {MOST_BITS}", most=MOST_BITS)
+    fault = f"an exact search enumerates a whole number of units from 1 to {MOST_BITS}"
+    return whole_number(bits, fault, "pass e.g. bit_budget=28", most=MOST_BITS)
 
 
 def _checked_nodes(nodes: SupportsIndex) -> int:
@@ -70,7 +71,7 @@ class Exact(AbstractModeSolver):
     """
 
     bit_budget: int = eqx.field(default=28, converter=_checked_budget)
-    nodes: int = eqx.field(default=1_000_000, converter=_checked_nodes)
+    nodes: int = eqx.field(default=100_000, converter=_checked_nodes)
 
     traceable: ClassVar[bool] = True
 
