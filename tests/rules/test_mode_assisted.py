@@ -9,10 +9,15 @@ import numpy as np
 import pytest
 
 import harmonium as hm
+from harmonium.cli.config import merge
 from harmonium.errors import SettingError
 from harmonium.modes.base import AbstractModeSolver, Findings
+from harmonium.modes.names import SETTINGS, SOLVERS
 from harmonium.numerics.random import key_words, seed_key, update_words
 from harmonium.rules.mode_assisted import ModeAssisted
+from harmonium.rules.names import assisted, build_rule, describe_assistance, describe_rule
+from harmonium.train.config import read_settings
+from harmonium.train.rebuild import rule as rebuild_rule
 from harmonium.typing import Batch, Step
 from tests.train.runs import assert_same, interrupted, train
 
@@ -157,6 +162,28 @@ def test_modes_make_contrastive_divergence_converge() -> None:
         medians.append(run.history[-1]["log_likelihood_train"])
     assert -np.log(12) >= medians[0] >= -2.53
     assert medians[1] <= -2.56
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_settings_of_a_run_make_the_rule_again(solver: str) -> None:
+    """With every solver by its name; also what the command line merges."""
+    given = {"enabled": True, "solver": solver, "probability": 0.2, "push": 0.1}
+    rule = assisted(build_rule("pcd", {"chains": 7}), given)
+    described = describe_assistance(rule)
+    assert {f"solver_{key}" for key in SETTINGS[solver]} <= described.keys()
+    config = read_settings({"sampler": describe_rule(rule), "mode_assisted": described})
+    assert rebuild_rule(config) == rule
+    merged = merge(None, ["probability=0.2", f"solver={solver}", "push=0.1"], {"--mode-assisted": True})
+    assert merged.mode_assisted.model_dump(exclude_none=True) == given
+
+
+def test_settings_of_modes_are_of_runs_with_modes() -> None:
+    with pytest.raises(SettingError, match="add --mode-assisted"):
+        merge(None, ["push=0.1"], {})
+    with pytest.raises(SettingError, match="no mode solver is called"):
+        assisted(hm.CD(1), {"enabled": True, "solver": "tabu"})
+    assert assisted(hm.CD(1), {"enabled": False, "push": None}) == hm.CD(1)
+    assert "mode_assisted" not in read_settings({}).to_dict()
 
 
 def test_settings_out_of_range_are_refused() -> None:

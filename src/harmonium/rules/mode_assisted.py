@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any, SupportsIndex
 
 import equinox as eqx
@@ -54,6 +55,15 @@ def _checked_steps(steps: SupportsIndex | None) -> int | None:
     if steps is None:
         return None
     return whole_number(steps, "baseline_steps must be a whole number of at least one sweep", "pass 720")
+
+
+def _as_float(value: Any) -> Any:
+    """A plain number, so that settings say the same whatever kind was given; anything else is refused later."""
+    return float(value) if is_number(value) else value
+
+
+def _is_finite(value: Any) -> bool:
+    return is_number(value) and math.isfinite(value)
 
 
 class ModeAssistedState(eqx.Module):
@@ -113,23 +123,23 @@ class ModeAssisted(AbstractAdaptiveRule):
 
     base: AbstractPhasedRule = eqx.field(converter=_checked_base)
     solver: AbstractModeSolver = eqx.field(default="descent", converter=_checked_solver)  # pyright: ignore[reportAssignmentType]
-    probability: float = 0.1
-    steepness: float = 20.0
-    offset: float = -6.0
-    push_scale: float = 0.25
-    push: float | None = None
+    probability: float = eqx.field(default=0.1, converter=_as_float)
+    steepness: float = eqx.field(default=20.0, converter=_as_float)
+    offset: float = eqx.field(default=-6.0, converter=_as_float)
+    push_scale: float = eqx.field(default=0.25, converter=_as_float)
+    push: float | None = eqx.field(default=None, converter=_as_float)
     baseline_steps: int | None = eqx.field(default=None, converter=_checked_steps)
 
     def __check_init__(self):
-        if not is_number(self.probability) or not 0 <= self.probability <= 1:
+        if not _is_finite(self.probability) or not 0 <= self.probability <= 1:
             raise SettingError(
                 f"probability must be a number from 0 to 1, got {self.probability!r}; pass e.g. 0.1"
             )
         for name, typical in (("steepness", 20), ("offset", -6)):
-            if not is_number(getattr(self, name)):
+            if not _is_finite(getattr(self, name)):
                 raise SettingError(f"{name} must be a number, got {getattr(self, name)!r}; pass {typical}")
         for name, value in (("push_scale", self.push_scale), ("push", self.push)):
-            if value is not None and (not is_number(value) or not value >= 0):
+            if value is not None and (not _is_finite(value) or not value >= 0):
                 raise SettingError(f"{name} must be a number of at least 0, got {value!r}; pass e.g. 0.1")
         if self.baseline_steps is not None and not (
             isinstance(self.base, Contrastive) and isinstance(self.base.sampler, Gibbs)

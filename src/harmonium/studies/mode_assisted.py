@@ -20,6 +20,8 @@ from harmonium.studies.mode_assisted_plan import (
     DIGITS_RATIO,
     MA_DBM,
     MA_RBM,
+    OUR_DBM,
+    OUR_RBM,
     PLANS,
     PUBLISHED,
     Case,
@@ -303,7 +305,7 @@ def _figure_2(curves: Sequence[Scores]) -> CurveFigure:
     panels = []
     for visible in sorted({scores.case.net.visible for scores in curves}, reverse=True):
         lines = []
-        for label in (CD_RBM, CD_DBM, MA_RBM, MA_DBM):
+        for label in (CD_RBM, CD_DBM, MA_RBM, MA_DBM, OUR_RBM, OUR_DBM):
             own = [
                 scores
                 for scores in curves

@@ -20,6 +20,8 @@ from harmonium.studies.mode_assisted_plan import (
     MA_DBM,
     MA_RBM,
     MANY,
+    OUR_DBM,
+    OUR_RBM,
     PCD_FAST,
     POOR,
     SMALL,
@@ -65,7 +67,8 @@ def _of_figure_2(curves: Sequence[Scores]) -> list[Statement]:
     said = []
     for visible in sorted({scores.case.net.visible for scores in curves}):
         own = [scores for scores in curves if scores.case.net.visible == visible]
-        by = {label: [s for s in own if s.case.label == label] for label in (CD_RBM, MA_RBM, CD_DBM, MA_DBM)}
+        labels = CD_RBM, MA_RBM, CD_DBM, MA_DBM, OUR_RBM, OUR_DBM
+        by = {label: [s for s in own if s.case.label == label] for label in labels}
         totals = [scores.case.net.total for scores in by[MA_RBM]]
         where = f"{visible} visible units"
         for plain, helped in ((CD_RBM, MA_RBM), (CD_DBM, MA_DBM)):
@@ -109,7 +112,7 @@ def _of_figure_2(curves: Sequence[Scores]) -> list[Statement]:
                 max(lost[MA_RBM], lost[MA_DBM]) < max(lost[CD_RBM], lost[CD_DBM]),
             )
         )
-        for label in (MA_RBM, MA_DBM):
+        for label in (MA_RBM, MA_DBM, OUR_RBM, OUR_DBM):
             shares = [float(np.mean(scores.divergence <= CLOSE)) for scores in by[label]]
             reached = [total for total, share in zip(totals, shares, strict=True) if share >= ENOUGH]
             said.append(

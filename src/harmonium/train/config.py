@@ -252,7 +252,7 @@ def read_settings(settings: Mapping[str, Any]) -> RunConfig:
         for name, value in given.items():
             raise SettingError(
                 f"mode_assisted.{name}={value} is of mode-assisted training, which is not asked for; add "
-                "mode_assisted.enabled=true (--mode-assisted), or leave it out"
+                "--mode-assisted (enabled under mode_assisted), or leave it out"
             )
     if config.model.kind in ("rbm", "dbm", "dbn") and 0 in config.model.hidden:
         place = config.model.hidden.index(0)
