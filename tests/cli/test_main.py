@@ -14,7 +14,7 @@ from harmonium.cli.config import SETTING_OF_FLAG
 from harmonium.errors import HarmoniumWarning
 from tests.cli.conftest import Command
 
-VERBS = ("train", "resume", "evaluate", "sample", "inspect", "reproduce")
+VERBS = ("train", "resume", "evaluate", "sample", "modes", "inspect", "reproduce")
 START = [sys.executable, "-c", "import sys; from harmonium.cli.main import run; sys.exit(run())"]
 
 

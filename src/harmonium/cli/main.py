@@ -12,6 +12,7 @@ import typer
 
 from harmonium.cli.evaluate import evaluate
 from harmonium.cli.inspect import inspect
+from harmonium.cli.modes import modes
 from harmonium.cli.reproduce import reproduce
 from harmonium.cli.resume import resume
 from harmonium.cli.sample import sample
@@ -32,7 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for _verb in (train, resume, evaluate, sample, inspect, reproduce):
+for _verb in (train, resume, evaluate, sample, modes, inspect, reproduce):
     app.command(context_settings=_HELP_FLAGS)(_verb)
 
 

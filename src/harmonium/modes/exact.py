@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from harmonium.energy.base import AbstractEnergyModel, check_two_valued
 from harmonium.energy.cumulant import Split
-from harmonium.modes.base import AbstractModeSolver, Findings, check_searchable, exact_energies
+from harmonium.modes.base import AGREEMENT, AbstractModeSolver, Findings, check_searchable, exact_energies
 from harmonium.modes.branch_and_bound import branch_and_bound
 from harmonium.modes.descent import Descent
 from harmonium.modes.spins import SpinForm, all_spins, layers_of, others_given, spin_form
@@ -24,8 +24,8 @@ from harmonium.numerics.precision import as_double, in_double_precision
 from harmonium.numerics.whole import whole_number
 from harmonium.typing import Configuration, Words
 
-COMPILED_BITS = 20
-"""Most units that are enumerated within a compiled loop, such as that of training: a second of each call and more."""
+QUICK_BITS = 20
+"""Most units whose enumeration takes no time to speak of: within a compiled loop, and before anything else is tried."""
 
 MOST_BITS = 36
 """Most units whose enumeration anybody could wait for."""
@@ -51,9 +51,10 @@ class Exact(AbstractModeSolver):
 
     .. math:: \min_{x, y} E(x, y) = \min_x \Big[ E_x(x) - \sum_k \max_{y_k} y_k f_k(x) \Big].
 
-    Up to ``bit_budget`` units all states are enumerated, as pairs of two half-codes, at three operations per state and
-    unit of the other part. Beyond, branch and bound fixes one unit after the other and drops what cannot be better than
-    the best state known; after ``nodes`` bounds it stops and reports how far down the ground state may still lie.
+    Up to 20 units all states are enumerated, as pairs of two half-codes, at three operations per state and unit of the
+    other part. Beyond, branch and bound fixes one unit after the other and drops what cannot be better than the best
+    state known. If it has not ended after ``nodes`` bounds, up to ``bit_budget`` units are enumerated after all; of
+    more, what is reported is how far down the ground state may still lie.
 
     Within a compiled program, :meth:`search`, it enumerates in the model's own dtype, up to 20 units. :meth:`explore`
     works in double precision, and what it proves is true to its rounding.
@@ -68,7 +69,7 @@ class Exact(AbstractModeSolver):
     (-1.0, -1.0)
     """
 
-    bit_budget: int = eqx.field(default=24, converter=_checked_budget)
+    bit_budget: int = eqx.field(default=28, converter=_checked_budget)
     nodes: int = eqx.field(default=1_000_000, converter=_checked_nodes)
 
     traceable: ClassVar[bool] = True
@@ -77,7 +78,7 @@ class Exact(AbstractModeSolver):
         _check_exact(model)
         check_bits(
             model.split(held=False).bits,
-            min(self.bit_budget, COMPILED_BITS),
+            min(self.bit_budget, QUICK_BITS),
             f"an exact search for the mode of this {type(model).__name__} within a compiled program",
             "use descent or annealing, which prove nothing",
         )
@@ -91,8 +92,10 @@ class Exact(AbstractModeSolver):
     def explore(self, words: Words, model: AbstractEnergyModel) -> Findings:
         _check_exact(model)
         split = model.split(held=False)
-        if split.bits > self.bit_budget:
-            return self._bounded(words, model, split)
+        if split.bits > min(self.bit_budget, QUICK_BITS):
+            found = self._bounded(words, model, split)
+            if split.bits > self.bit_budget or found.energy == found.lower_bound:
+                return found
         state = _enumerated(model, split)
         energy = float(exact_energies(model, state))
         return Findings(state, energy, energy, 1, 1, 2.0**split.bits * (split.bits + len(split.summed)))
@@ -102,9 +105,9 @@ class Exact(AbstractModeSolver):
         state, bound, nodes = _searched(model, split, start.energy, self.nodes)
         best = start.configuration if state is None else state
         energy = float(exact_energies(model, best))
-        return Findings(
-            best, energy, min(bound, energy), 1, 1, float(nodes * split.bits) + start.unit_updates
-        )
+        # The bound of a search that ended is the energy itself, but for the rounding of its own sums.
+        bound = energy if energy - bound <= AGREEMENT * max(1.0, abs(energy)) else bound
+        return Findings(best, energy, bound, 1, 1, float(nodes * split.bits) + start.unit_updates)
 
 
 def best_spins(form: SpinForm) -> Float[Array, " spins"]:
