@@ -12,7 +12,7 @@ from harmonium.errors import DataError, HarmoniumWarning, SettingError
 from tests.contracts.machines import wave_machine
 from tests.contracts.model_cases import model_of, table_of
 
-ROWS = 12_000
+ROWS = 16_000
 LIMIT = 4.5
 """Standard errors that a right estimate exceeds less often than once in 100 000."""
 

@@ -67,7 +67,7 @@ def test_energies_outlive_any_chain_of_conversions(name: str, chain: list[str]) 
 @pytest.mark.parametrize("name", MACHINES)
 def test_a_bqm_has_the_energies_of_the_machine_and_its_names(name: str) -> None:
     model = MACHINES[name]()
-    names = [f"unit {unit}" for unit in range(5)]
+    names: list[Any] = [f"unit {unit}" for unit in range(5)]
     for vartype in ("BINARY", "SPIN"):
         bqm = to_bqm(model, vartype, names, offset=2.5)
         assert bqm.vartype.name == vartype

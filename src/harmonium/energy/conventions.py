@@ -99,7 +99,7 @@ def _rewritten(model: AbstractEnergyModel, kind: str) -> Rewritten:
     before = quadratic_of(model)
     after = before.written_in(unit_class(kind).support)
     edges = np.cumsum([units.size for units in model.units])[:-1]
-    units = tuple(unit_class(kind)(bias=bias) for bias in np.split(-after.linear, edges))
+    units = tuple(unit_class(kind)(bias=bias) for bias in np.split(0.0 - after.linear, edges))
     couplings: list[eqx.Module] = []
     start = 0
     for coupling in model.couplings:

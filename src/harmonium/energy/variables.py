@@ -112,7 +112,7 @@ def configuration_of(model: AbstractEnergyModel, states: Num[np.ndarray, "*batch
     layers = []
     for units, part in zip(model.units, np.split(states, edges, axis=-1), strict=True):
         down, up = units.support
-        layers.append(np.where(part == high, up, down).astype(np.result_type(units.bias)))
+        layers.append(np.where(part == high, up, down).astype(units.bias.dtype))
     return tuple(layers)
 
 

@@ -92,7 +92,7 @@ def estimate_beta(model: AbstractEnergyModel, samples: Layers) -> Temperature:
     >>> rbm = RBM.from_arrays([[0.0]], [2.0], [0.0])
     >>> visible = np.repeat([1.0, 0.0], [731, 269])[:, None]  # log(731 / 269) = 1, half of the model's 2
     >>> print(estimate_beta(rbm, (visible, np.zeros((1000, 1)))))
-    beta 0.4999 [0.4300, 0.5698] (consistent)
+    beta 0.4999 [0.4300, 0.5697] (consistent)
     """
     quadratic = quadratic_of(model)
     rows = rows_of(model, samples)

@@ -49,8 +49,8 @@ def to_bqm(
 
     >>> from harmonium.energy.rbm import RBM
     >>> bqm = to_bqm(RBM.from_arrays([[4.0]], [0.0], [0.0]), "SPIN")
-    >>> dict(bqm.linear), dict(bqm.quadratic), bqm.offset
-    ({'v0': -1.0, 'h1_0': -1.0}, {('h1_0', 'v0'): -1.0}, -1.0)
+    >>> float(bqm.linear["v0"]), float(bqm.quadratic["v0", "h1_0"]), float(bqm.offset)
+    (-1.0, -1.0, -1.0)
     """
     written, kind, given = _written(model, vartype, names, offset)
     try:
