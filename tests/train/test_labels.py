@@ -33,7 +33,7 @@ def stripes(names: bool = True, rows: int = 60) -> hm.DataSet:
     ("hidden", "rule"),
     [([3], hm.PCD(inference="exact")), ([3, 2], hm.CD(1, inference="mean-field"))],
 )
-def test_it_learns_to_classify_and_says_so_in_the_data_s_own_names(hidden: list[int], rule: object) -> None:
+def test_it_learns_to_classify_and_says_so_in_the_data_s_own_names(hidden: list[int], rule: Any) -> None:
     data = stripes()
     run = hm.fit(hm.DBM(6, hidden, labels=2, seed=0), data, rule, updates=400, batch_size=10, seed=1)
     assert run.reliable

@@ -14,7 +14,7 @@ from harmonium.energy.couplings.pairs import Pairs
 from harmonium.energy.quadratic import quadratic_of
 from harmonium.errors import SettingError
 from harmonium.units.bernoulli import Bernoulli
-from harmonium.units.kinds import unit_class
+from harmonium.units.kinds import UNIT_KINDS
 from harmonium.units.spin import Spin
 
 
@@ -97,9 +97,9 @@ def _check_moments(means: np.ndarray, second: np.ndarray, zero: np.ndarray, valu
 
 def _rewritten(model: AbstractEnergyModel, kind: str) -> Rewritten:
     before = quadratic_of(model)
-    after = before.written_in(unit_class(kind).support)
+    after = before.written_in(UNIT_KINDS[kind].support)
     edges = np.cumsum([units.size for units in model.units])[:-1]
-    units = tuple(unit_class(kind)(bias=bias) for bias in np.split(0.0 - after.linear, edges))
+    units = tuple(UNIT_KINDS[kind](bias=bias) for bias in np.split(0.0 - after.linear, edges))
     couplings: list[eqx.Module] = []
     start = 0
     for coupling in model.couplings:
