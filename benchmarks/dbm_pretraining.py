@@ -15,12 +15,13 @@ import numpy as np
 
 import harmonium as hm
 from harmonium.evaluate.likelihood import log_likelihood
+from harmonium.rules.contrastive import Contrastive
 
 SIZES = [20, 10]
 RATE = 0.1
 
 
-def joint_rule() -> hm.PCD:
+def joint_rule() -> Contrastive:
     """SML with five sweeps and a mean-field positive phase, as all arms end."""
     return hm.PCD(steps=5, chains=100, inference="mean-field", inference_sweeps=10)
 
@@ -32,6 +33,7 @@ def scores(seed: int, updates: int, data: hm.DataSet) -> dict[str, float]:
         alone = hm.DBM(data.width, SIZES, seed=seed, weight_scale=scale)
         run = hm.fit(alone, data, joint_rule(), updates=updates, learning_rate=RATE, seed=seed)
         found[name] = log_likelihood(run.model, data, "exact").value
+        print(seed, name, round(found[name], 3), flush=True)
     fresh = hm.DBM(data.width, SIZES, seed=seed)
     for name, rule in (("CD-1..5 levels", hm.CD(1, final_steps=5)), ("PCD levels", hm.PCD(chains=100))):
         run = hm.fit_greedy(
@@ -43,7 +45,7 @@ def scores(seed: int, updates: int, data: hm.DataSet) -> dict[str, float]:
             seed=seed,
             joint={"rule": joint_rule(), "updates": updates - 2 * (updates // 4), "learning_rate": RATE},
         )
-        found[f"{name}, before"] = run.history[-2]["log_likelihood_test"]
+        found[f"{name}, before (valid)"] = run.history[-2]["log_likelihood_valid"]
         found[f"{name}, joint"] = log_likelihood(run.model, data, "exact").value
     return found
 

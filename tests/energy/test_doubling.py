@@ -1,6 +1,7 @@
 """The levels of a deep Boltzmann machine, and what they are worth put together: sums over all states, nothing drawn."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -65,7 +66,10 @@ def test_a_level_hears_twice_from_the_layer_whose_fellow_is_missing() -> None:
     between = np.array([[1.0, 1], [0, 1]])
 
     def means(rbm: hm.RBM, below: np.ndarray, above: np.ndarray) -> list[np.ndarray]:
-        return [np.asarray(rbm.units[side].mean(rbm.field(side, (below, above)))) for side in (0, 1)]
+        return [
+            np.asarray(rbm.units[side].mean(rbm.field(side, (jnp.asarray(below), jnp.asarray(above)))))
+            for side in (0, 1)
+        ]
 
     def logistic(field: np.ndarray) -> np.ndarray:
         return 1 / (1 + np.exp(-field))

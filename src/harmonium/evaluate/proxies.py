@@ -90,7 +90,7 @@ def _reconstruction_program():
 
 
 def _pseudo_scores(model: AbstractEnergyModel, rows: Float[Array, "rows n"]) -> Float[Array, " rows"]:
-    low, high = model.units[0].support
+    low, high = model.units[0].ends
     here = _free_energy(model, rows)
 
     def add_unit(unit: Array, total: Array) -> Array:
