@@ -11,7 +11,7 @@ import harmonium as hm
 from harmonium.errors import DataError, SettingError
 from harmonium.train import drive
 from harmonium.train.setup import biases_from_data
-from harmonium.units.kinds import unit_class
+from harmonium.units.kinds import UNIT_KINDS
 from tests.contracts.machines import wave_rbm
 
 BEST_3X3 = -2.599301927
@@ -166,7 +166,7 @@ def test_the_model_that_was_given_is_not_changed() -> None:
 @pytest.mark.parametrize("kind", ["bernoulli", "spin"])
 def test_first_biases_are_finite_for_any_number_of_rows(kind: str) -> None:
     """The odds of a constant column are those of its rows and one more against one, also beyond float32."""
-    units = unit_class(kind)
+    units = UNIT_KINDS[kind]
     low, high = units.support
     for count in (3, 10**5, 2**26):
         model = hm.RBM(units(3), 2, weights=np.zeros((3, 2), np.float32))

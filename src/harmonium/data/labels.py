@@ -15,7 +15,7 @@ MISSING = -1
 """The number of a row whose label is not known."""
 
 
-def classes_of(data: DataSet, states: int) -> list[int] | list[str]:
+def classes_of(data: DataSet, states: int) -> list[int | str]:
     """The names of the classes of a data set, in the order in which a label layer of so many states counts them.
 
     Whole numbers from 0 below ``states`` stand for themselves, whichever of them occur; any other labels, and names,
@@ -30,7 +30,7 @@ def classes_of(data: DataSet, states: int) -> list[int] | list[str]:
     """
     values = _given(data, "train")
     if values.dtype.kind == "U":
-        names = [str(name) for name in np.unique(values)]
+        names: list[int | str] = [str(name) for name in np.unique(values[values != str(MISSING)])]
     else:
         known = np.unique(values[values != MISSING])
         if len(known) == 0 or (known[0] >= 0 and known[-1] < states):
@@ -42,10 +42,10 @@ def classes_of(data: DataSet, states: int) -> list[int] | list[str]:
             f"the training rows of {data.name} have labels of {len(names)} classes ({shown}), but the model has "
             f"{states}; make it with labels={len(names)} (--labels {len(names)})"
         )
-    return names  # pyright: ignore[reportReturnType]
+    return names
 
 
-def label_numbers(data: DataSet, split: str, classes: Sequence[int] | Sequence[str]) -> np.ndarray:
+def label_numbers(data: DataSet, split: str, classes: Sequence[int | str]) -> np.ndarray:
     """The number of the class of every row of a split, from 0, or -1 where it is not known: int32, shape (rows,).
 
     Raises `DataError` for a split without labels and for a label that is none of ``classes``.

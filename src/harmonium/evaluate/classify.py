@@ -48,6 +48,10 @@ class Classification:
     - ``classes``: the names of the classes, or None.
     - ``error``: the fraction of rows whose label is another than the given one, None where none were given;
       ``error_stderr``: its sampling error over the ``n`` rows whose label is known.
+
+    >>> even = np.full((3, 2), 0.5)
+    >>> print(Classification(np.array([0, 1, 1]), even, "bound", Kind.PROXY, error=0.25, error_stderr=0.2, n=4))
+    3 rows classified by bound (proxy), 25.00 +- 20.00 % wrong of 4
     """
 
     label: np.ndarray
@@ -55,7 +59,7 @@ class Classification:
     method: str
     kind: Kind
     residual: float = 0.0
-    classes: tuple[int, ...] | tuple[str, ...] | None = None
+    classes: tuple[int | str, ...] | None = None
     error: float | None = None
     error_stderr: float | None = None
     n: int = 0
@@ -87,7 +91,7 @@ def classify(
     method: str = "auto",
     *,
     split: str | None = None,
-    classes: Sequence[int] | Sequence[str] | None = None,
+    classes: Sequence[int | str] | None = None,
     bit_budget: int = BIT_BUDGET,
     operation_budget: float = MOST_OPERATIONS,
 ) -> Classification:
@@ -154,7 +158,7 @@ def classify(
         method=method,
         kind=Kind.EXACT if is_exact else Kind.PROXY,
         residual=residual,
-        classes=None if names is None else tuple(names),  # pyright: ignore[reportArgumentType]
+        classes=None if names is None else tuple(names),
         error=error,
         error_stderr=stderr,
         n=int(known.sum()),
@@ -162,8 +166,8 @@ def classify(
 
 
 def _known(
-    data: Any, split: str | None, classes: Sequence[int] | Sequence[str] | None, states: int
-) -> tuple[Sequence[int] | Sequence[str] | None, np.ndarray | None]:
+    data: Any, split: str | None, classes: Sequence[int | str] | None, states: int
+) -> tuple[Sequence[int | str] | None, np.ndarray | None]:
     """The names of the classes, and the numbers of the classes that rows are given as, where these are known."""
     if classes is not None and len(classes) != states:
         raise DataError(f"{len(classes)} classes are named, but the model has {states}; name as many")

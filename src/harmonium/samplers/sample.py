@@ -189,7 +189,8 @@ def _draw(
     noise = Noise.of(words)
     particles = resting_particles(noise.stream(_START_STREAM), model, n)
     if held is not None or label is not None:
-        layers, clamp = list(particles), [None] * len(particles)
+        layers: list[Any] = list(particles)
+        clamp: list[Any] = [None] * len(particles)
         first: list[Any] = [True, *clamp[1:]]
         if values is not None and held is not None:
             layers[0], clamp[0] = jnp.where(held, values, layers[0]), held
