@@ -61,6 +61,7 @@ def main() -> None:
         found, errors, swaps, cost = [], [], [], 0
         for seed in range(options.seeds):
             run = trained(name, data, options, seed)
+            assert run.state is not None
             odd = sum(map(int, options.hidden.split(",")[::2]))
             score = hm.log_likelihood(run.model, data, "exact" if odd <= 20 else hm.Bracket(sweeps=300))
             found.append(score.value)
