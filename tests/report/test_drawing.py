@@ -17,6 +17,7 @@ from harmonium.errors import SettingError
 from harmonium.report.drawing import Drawing
 from harmonium.report.names import SKETCHES, sketch
 from harmonium.report.structure import Label, Structure, bipartite_structure, structure_of, unrolled_structure
+from harmonium.units.categorical import Categorical
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "concepts"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -103,6 +104,16 @@ def test_a_general_machine_has_the_edges_of_its_graph() -> None:
     large = structure_of(hm.BoltzmannMachine(20, 3), most=4)
     assert (large.drawn_units, large.units) == (6, 23)
     assert (large.drawn_undirected, large.undirected) == (15, 253)
+
+
+def test_a_label_layer_is_known_by_its_units() -> None:
+    panel = structure_of(hm.DBM(1, [1, Categorical(2)]))
+    assert [(str(node.label), node.kind) for node in panel.nodes] == [
+        ("v_1", "visible"),
+        ("h_1", "hidden"),
+        ("y_1", "label"),
+        ("y_2", "label"),
+    ]
 
 
 def test_layers_that_are_not_coupled_have_no_edges() -> None:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, UInt32
 
 from harmonium.energy.base import AbstractEnergyModel
-from harmonium.typing import Configuration
+from harmonium.typing import Clamp, Configuration
 from harmonium.units.base import AbstractLinearUnits, AbstractTwoValuedUnits, AbstractUnits
 
 
@@ -66,3 +66,11 @@ class EndToEnd(eqx.Module):
 
     def _rows(self, layer: Array) -> Array:
         return layer.reshape(self.rows, -1)
+
+
+def laid_clamp(clamp: Clamp, layers: Configuration) -> tuple[Array | bool | None, ...]:
+    """A clamp of these layers, its masks laid like them."""
+    return tuple(
+        held if held is None or isinstance(held, bool) else jnp.ravel(jnp.broadcast_to(held, layer.shape))
+        for held, layer in zip(clamp, layers, strict=True)
+    )

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int
 
 from harmonium.energy.base import AbstractEnergyModel, check_two_valued
 from harmonium.energy.bipartite import AbstractBipartite
-from harmonium.energy.end_to_end import EndToEnd
+from harmonium.energy.end_to_end import EndToEnd, laid_clamp
 from harmonium.energy.labels import label_units
 from harmonium.energy.layered import AbstractLayered
 from harmonium.errors import SettingError
@@ -101,16 +101,21 @@ class MeanField(AbstractInference):
         if len(start) == 1:
             return FixedPoint(start, jnp.zeros((), start[0].dtype), jnp.int32(0))
         laid_model = EndToEnd.of(model, batch.x.shape[0])
-        clamp = tuple(
-            None if held is None else jnp.ravel(jnp.broadcast_to(held, layer.shape))
-            for held, layer in zip(clamp_of(model, batch), start, strict=True)
-        )
+        clamp = laid_clamp(clamp_of(model, batch), start)
         far = jnp.full((), np.inf, start[1].dtype)
         means, residual, count = jax.lax.while_loop(go_on, sweep, (laid_model.laid(start), far, jnp.int32(0)))
         return FixedPoint(laid_model.stacked(means), residual, count)
 
-    def _swept(self, laid_model: EndToEnd, means: Configuration, clamp: Clamp) -> Configuration:
+    def sweep(
+        self, model: AbstractEnergyModel, means: Configuration, clamp: Clamp | None = None
+    ) -> Configuration:
         """One step of every hidden layer in turn, and of the labels that ``clamp`` does not hold."""
+        laid_model = EndToEnd.of(model, means[0].shape[0])
+        held = laid_clamp((True, *(None for _ in means[1:])) if clamp is None else clamp, means)
+        return laid_model.stacked(self._swept(laid_model, laid_model.laid(means), held))
+
+    def _swept(self, laid_model: EndToEnd, means: Configuration, clamp: Clamp) -> Configuration:
+        """:meth:`sweep` where rows lie end to end."""
         layers, model = list(means), laid_model.bare
         order, damping = range(1, len(layers)), self.damping
         if isinstance(model, AbstractBipartite):

@@ -20,6 +20,7 @@ from harmonium.report.structure import (
     structure_of,
     unrolled_structure,
 )
+from harmonium.units.categorical import Categorical
 
 _LABELS = 2
 """Classes of the classifier that is drawn."""
@@ -43,10 +44,15 @@ def _bipartite(most: SupportsIndex) -> tuple[Structure, ...]:
 
 def _training(most: SupportsIndex) -> tuple[Structure, ...]:
     v, h1, h2, y = classifier_labels()
-    joint = DBM(3, [4, 3, _LABELS])
+    joint = DBM(3, [4, 3, Categorical(_LABELS)])
     return (
         structure_of(RBM(3, 4), title="(a) CD on log P(v)", labels=(v, h1), most=most),
-        structure_of(DBM(4, [3, _LABELS]), title="(b) CD-k on log P(h⁽¹⁾, y)", labels=(h1, h2, y), most=most),
+        structure_of(
+            DBM(4, [3, Categorical(_LABELS)]),
+            title="(b) CD-k on log P(h⁽¹⁾, y)",
+            labels=(h1, h2, y),
+            most=most,
+        ),
         structure_of(joint, title="(c) SML, k = 5, on log P(v, y)", labels=(v, h1, h2, y), most=most),
         unrolled_structure(joint, title="(d) dropout on log P(y | v)", most=most),
     )

@@ -11,7 +11,7 @@ from jaxtyping import Array, Int
 
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.bipartite import AbstractBipartite
-from harmonium.energy.end_to_end import EndToEnd
+from harmonium.energy.end_to_end import EndToEnd, laid_clamp
 from harmonium.numerics.random import Noise
 from harmonium.numerics.whole import whole_number
 from harmonium.samplers.base import AbstractSampler, AbstractSamplerState, SamplerInfo
@@ -86,7 +86,7 @@ def _swept_at_once(
     """The chains after so many sweeps of `AbstractBipartite.sweep`, the words of all of them drawn beforehand."""
     chains = particles[0].shape[0]
     laid_model = EndToEnd.of(model, chains)
-    held = (None,) * len(particles) if clamp is None else clamp
+    held = (None,) * len(particles) if clamp is None else laid_clamp(clamp, particles)
     words: list[Array | None] = [None] * len(particles)
     for side, layers in enumerate(model.sides):
         for index, elements in zip(layers, model.elements_of(side, chains), strict=True):
@@ -102,10 +102,7 @@ def _swept_at_once(
             drawn = laid_model.draw(index, of_layer[number], tuple(now))
             drawn = jax.lax.optimization_barrier(drawn)
             fixed = held[index]
-            if fixed is not None and fixed is not False:
-                fixed = jnp.ravel(jnp.broadcast_to(fixed, particles[index].shape))
-                drawn = jnp.where(fixed, now[index], drawn)
-            now[index] = drawn
+            now[index] = drawn if fixed is None or fixed is False else jnp.where(fixed, now[index], drawn)
         return tuple(now)
 
     return laid_model.stacked(jax.lax.fori_loop(0, sweeps, sweep, laid_model.laid(particles)))
