@@ -48,11 +48,11 @@ def test_every_stage_and_every_way_without_one_has_an_error(monkeypatch: pytest.
     data = load_data("digits")
     outcome = run_recipe(SMALL, data, 0, told.append)
     assert set(outcome.stages) == set(STAGES)
-    assert set(outcome.tuned) == set(SKIPPED)
-    assert outcome.stages["d"] == outcome.tuned[""] == outcome.tuned["c"]
+    assert set(outcome.without) == set(SKIPPED)
+    assert outcome.stages["d"] == outcome.without[""] == outcome.without["c"]
     assert outcome.stages["d"] < 0.5
     assert outcome.stages["a"] < 0.5
-    assert len(told) == 1 + len(SKIPPED)
+    assert len(told) == len(SKIPPED)
     # What is put together: both levels, one on the random first level, and the random upper layers on the first RBM.
     start = random_machine(SMALL, data, 0)
     whole, without_first, without_second = ([c.weights for c in machine.couplings] for machine in joined)
@@ -98,17 +98,17 @@ def made_up(*gaps: float) -> Series:
 
 def test_only_what_is_seen_is_said_to_hold() -> None:
     result = result_of([made_up(0.01, 0.012, 0.011)], ["mnist-5k: left out"], [SMALL], 0)
-    assert [said.holds for said in result.statements] == [True] * 5 + [None]
+    assert [said.holds for said in result.statements] == [True] * 6 + [None]
     rows = result.tables[1].rows
     assert rows[1]["difference"] == pytest.approx(1.1)
     # t of two degrees of freedom, 4.30265, times 0.1 over the root of three
     assert rows[1]["high"] - rows[1]["low"] == pytest.approx(2 * 4.30265 * 0.1 / 3**0.5, rel=1e-4)
     assert "low" not in rows[0]
     unclear = result_of([made_up(0.01, -0.01, 0.0)], [], [SMALL], 0)
-    assert [said.holds for said in unclear.statements] == [True] + [False] * 4
+    assert [said.holds for said in unclear.statements] == [True] + [False] * 5
     assert not unclear.holds
     few = result_of([made_up(0.01, 0.01)], [], [SMALL], 0)
-    assert [said.holds for said in few.statements] == [True] + [None] * 4
+    assert [said.holds for said in few.statements] == [True] + [None] * 5
     assert result.tables[0].published is not None
 
 
