@@ -48,6 +48,10 @@ class Classification:
     - ``classes``: the names of the classes, or None.
     - ``error``: the fraction of rows whose label is another than the given one, None where none were given;
       ``error_stderr``: its sampling error over the ``n`` rows whose label is known.
+
+    >>> even = np.full((3, 2), 0.5)
+    >>> print(Classification(np.array([0, 1, 1]), even, "bound", Kind.PROXY, error=0.25, error_stderr=0.2, n=4))
+    3 rows classified by bound (proxy), 25.00 +- 20.00 % wrong of 4
     """
 
     label: np.ndarray
