@@ -44,10 +44,11 @@ SKIPPED: Mapping[str, str] = MappingProxyType(
         "a": "without the first RBM",
         "b": "without the second RBM",
         "c": "without joint training",
+        "d": "without fine-tuning",
         "abc": "the same MLP from a random start",
     }
 )
-"""What is fine-tuned: the stages that are left out, and how that is called."""
+"""The stages that are left out, and how that is called."""
 
 
 class Recipe(NamedTuple):
@@ -78,16 +79,16 @@ class Recipe(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """Fractions of rows that are classified wrongly: after each stage, and fine-tuned without some of the stages."""
+    """Fractions of rows that are classified wrongly: after each stage, and at the end without some of the stages."""
 
     stages: Mapping[str, float]
-    tuned: Mapping[str, float]
+    without: Mapping[str, float]
 
 
 def run_recipe(
     recipe: Recipe, data: DataSet, seed: int, progress: Callable[[str], None], split: str = "test"
 ) -> Outcome:
-    """All stages, and the fine-tuning without some of them, of one seed; errors are of the rows of ``split``.
+    """All stages, and the end without some of them, of one seed; errors are of the rows of ``split``.
 
     A stage that is skipped leaves its part of the machine as it was: at Glorot's random weights, with biases zero but
     for those of the visible units at the marginals. Everything else is the same: sizes, epochs, dropout, order of rows.
@@ -106,18 +107,19 @@ def run_recipe(
         "c": pretrained,
         "abc": start,
     }
-    tuned = {}
+    without = {}
     for left_out, machine in machines.items():
         network = fourth_stage(recipe, machine, data, seed)
-        tuned[left_out] = _known_error(network.classify(data, split=split))
-        progress(f"seed {seed}: {SKIPPED[left_out]}: {100 * tuned[left_out]:.2f} %")
+        without[left_out] = _known_error(network.classify(data, split=split))
+        progress(f"seed {seed}: {SKIPPED[left_out]}: {100 * without[left_out]:.2f} %")
+    without["d"] = _known_error(classify(joint, data, "mean-field", split=split))
     stages = {
         "a": readout_error(first, data, split),
         "b": _known_error(classify(single(second), codes(first, data), "free-energy", split=split)),
-        "c": _known_error(classify(joint, data, "mean-field", split=split)),
-        "d": tuned[""],
+        "c": without["d"],
+        "d": without[""],
     }
-    return Outcome(stages, tuned)
+    return Outcome(stages, without)
 
 
 def first_stage(recipe: Recipe, data: DataSet, seed: int) -> RBM:

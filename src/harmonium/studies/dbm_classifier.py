@@ -147,7 +147,7 @@ def result_of(
     )
     without = Table(
         name="skipped",
-        caption="Error of the fine-tuned network on the test rows, %, with stages left out; the difference to all four "
+        caption="Error at the end on the test rows, %, with stages left out; the difference to all four "
         "stages, paired over seeds, with its 95 % t interval. The test rows are the same for all, so that the interval "
         "is about what training draws and not about which rows these are.",
         columns={
@@ -163,7 +163,7 @@ def result_of(
             {
                 "data": series.name,
                 "what": words,
-                **_percent([outcome.tuned[left_out] for outcome in series.outcomes]),
+                **_percent([outcome.without[left_out] for outcome in series.outcomes]),
                 **(_difference(series, left_out) if left_out else {}),
             }
             for series in found
@@ -186,7 +186,9 @@ def _percent(errors: Sequence[float]) -> dict[str, Any]:
 
 def _difference(series: Series, left_out: str) -> dict[str, float | None]:
     """What leaving stages out costs, in per cent, paired over seeds; an interval from three seeds on."""
-    paired = np.array([100 * (outcome.tuned[left_out] - outcome.tuned[""]) for outcome in series.outcomes])
+    paired = np.array(
+        [100 * (outcome.without[left_out] - outcome.without[""]) for outcome in series.outcomes]
+    )
     mean = float(paired.mean())
     if len(paired) < 3:
         return {"difference": mean, "low": None, "high": None}
@@ -195,7 +197,7 @@ def _difference(series: Series, left_out: str) -> dict[str, float | None]:
 
 
 def _statements(series: Series) -> list[Statement]:
-    mean = float(np.mean([outcome.tuned[""] for outcome in series.outcomes]))
+    mean = float(np.mean([outcome.without[""] for outcome in series.outcomes]))
     limit = LIMITS[series.name]
     count = len(series.outcomes)
     said = [

@@ -118,7 +118,8 @@ class Unrolled(eqx.Module):
                 raise SettingError(
                     f"{name} of this network have shapes {found}; the layers {sizes} of its machine need {shapes}"
                 )
-        return cls(machine, matrices, back, vectors, MeanField(sweeps=sweeps).sweeps)
+        checked = MeanField(sweeps=sweeps)  # pyright: ignore[reportArgumentType]
+        return cls(machine, matrices, back, vectors, checked.sweeps)
 
     def parameters(self) -> dict[str, Any]:
         """The arguments of :meth:`from_arrays`."""
