@@ -60,6 +60,14 @@ def test_what_is_stopped_claims_no_more_than_its_bound() -> None:
     assert root < stopped.lower_bound < hm.modes.find(model, "annealing").energy
 
 
+def test_what_branch_and_bound_leaves_open_is_enumerated() -> None:
+    model = glass(23, 21, 3)
+    proved = hm.modes.find(model, "exact", nodes=1)
+    assert proved.certificate == "exact"
+    assert proved.unit_updates == 2**21 * 44
+    assert proved.energy == pytest.approx(hm.modes.find(model, "annealing").energy, abs=1e-9)
+
+
 def test_a_compiled_search_is_for_few_units() -> None:
     Exact().check(hm.RBM(100, 20))
     with pytest.raises(BudgetError, match=r"2\*\*21 states"):

@@ -58,7 +58,7 @@ class Memcomputing(AbstractRestarts):
 
     >>> import numpy as np
     >>> from harmonium.energy.rbm import RBM
-    >>> Memcomputing(2, 20).explore(np.zeros(2, np.uint32), RBM.from_arrays([[4.0]], [-1.0], [-2.0])).energy
+    >>> Memcomputing().explore(np.zeros(2, np.uint32), RBM.from_arrays([[4.0]], [-1.0], [-2.0])).energy
     -1.0
     """
 

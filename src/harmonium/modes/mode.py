@@ -93,4 +93,5 @@ def _described(solver: AbstractModeSolver) -> str:
     if named is None:
         return type(solver).__name__
     name, settings = named
-    return f"{name} ({', '.join(f'{key}={value}' for key, value in settings.items())})"
+    told = ", ".join(f"{key}={value}" for key, value in settings.items() if value is not None)
+    return f"{name} ({told})"
