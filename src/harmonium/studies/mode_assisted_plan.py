@@ -121,11 +121,11 @@ PLANS: Mapping[str, Plan] = MappingProxyType(
         "full": Plan(
             figure_2=(
                 (12, (8, 10, 12, 15, 18), Length(100_000, 50)),
-                (24, (14, 18, 22, 26), Length(200_000, 50, points=4)),
+                (24, (14, 18, 22), Length(200_000, 50, points=4)),
             ),
             figure_3=(24, 22, (0.0, 0.05, 0.1, 0.16, 0.22, 0.47, 1.0), Length(100_000, 50, 0.01, points=4)),
             controls=(12, 12, Length(20_000, 50)),
-            digits=Digits(("digits", "mnist-5k"), (23, 46, 92, 138), 100, 10, 100, 29_000),
+            digits=Digits(("digits", "mnist-5k"), (23, 46, 138), 100, 10, 100, 29_000),
         ),
     }
 )

@@ -25,6 +25,7 @@ from harmonium.studies.mode_assisted_plan import (
     PCD_FAST,
     POOR,
     SMALL,
+    Net,
     Plan,
 )
 from harmonium.studies.mode_assisted_runs import DigitScore, Scores
@@ -45,7 +46,12 @@ def statements(
     absent: Sequence[str],
 ) -> list[Statement]:
     """Sentences about everything; a claim of the paper that was not found is said so, and fails nothing."""
-    said = [*_of_figure_2(curves), *_of_figure_3(shapes), *_of_controls(curves, others)]
+    said = [
+        *_of_figure_2(curves),
+        _of_equation_8(curves),
+        *_of_figure_3(shapes),
+        *_of_controls(curves, others),
+    ]
     said += _of_digits(digits)
     if plan.digits is None:
         said.append(Statement("figure 4, nets of digits, is left out at this scale; --full has it"))
@@ -125,6 +131,16 @@ def _of_figure_2(curves: Sequence[Scores]) -> list[Statement]:
     return said
 
 
+def _of_equation_8(curves: Sequence[Scores]) -> Statement:
+    nets = [scores.case.net for scores in curves if scores.case.label == MA_DBM]
+    counted = [net.parameters / Net(net.visible, (net.total,)).parameters for net in nets]
+    printed = [1 / (1 + net.hidden[1] / net.hidden[0]) for net in nets]
+    return Statement(
+        f"equation 8: a DBM has {_several(counted)} times the parameters of the RBM of as many hidden units, where "
+        f"1/(1 + ratio), for visible layers far wider than all others, is {_several(printed)}"
+    )
+
+
 def _of_figure_3(shapes: Sequence[Scores]) -> list[Statement]:
     plain, helped = ([s for s in shapes if s.case.label == label] for label in (CD_DBM, MA_DBM))
     ratios = [
@@ -162,7 +178,7 @@ def _of_controls(curves: Sequence[Scores], others: Sequence[Scores]) -> list[Sta
         Statement(
             f"solver: modes of 8 and of 256 starts leave {at[FEW]:.4f} and {at[MANY]:.4f} nats, those of one start "
             f"with three sweeps {at[POOR]:.3g}: what is no mode pushes for ever",
-            at[POOR] > 0.5,
+            at[POOR] > (0.5 if length.updates >= 20_000 else 0.25),
         ),
         Statement(
             f"push: a fifth of it leaves {at[SMALL]:.4f} nats, sixteen times of it {at[LARGE]:.4f}",
