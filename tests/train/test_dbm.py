@@ -11,11 +11,11 @@ import pytest
 import harmonium as hm
 from harmonium.evaluate.estimate import Kind
 from harmonium.evaluate.exact import likelihood_operations, plan_enumeration
-from harmonium.numerics.random import key_words, seed_key
+from harmonium.numerics.random import Noise, key_words, seed_key
 from harmonium.rules.contrastive import Contrastive
 from harmonium.train import ensemble_monitor, monitor
 from harmonium.train.ensemble_monitor import EnsembleMonitor
-from harmonium.train.monitor import Monitor
+from harmonium.train.monitor import Monitor, _held_at
 from harmonium.typing import Batch, Step
 from tests.contracts.machines import wave_layers
 
@@ -148,3 +148,17 @@ def test_members_are_told_bounds_where_one_machine_is(monkeypatch: pytest.Monkey
     assert watch.likelihoods(stacked, 1) == [{}, {}]
     monkeypatch.setattr(ensemble_monitor, "EXACT_OPERATIONS", limit / 2)
     assert watch.likelihoods(stacked, None) == [{}, {}]
+
+
+def test_health_holds_rows_of_the_machine_at_the_energy_of_its_chains() -> None:
+    """One clamped sweep from rest leaves these hidden layers 13 nats above, and training was stopped for such a gap."""
+    model = hm.DBM(9, [12, 12], seed=2, weight_scale=1.0)
+    rows = jnp.asarray(hm.sample(model, 400, steps=200, seed=0), jnp.float32)
+    held = _held_at(Noise.from_key(jax.random.key(0)), model, rows[:200], None)
+    chains = (rows[200:], *(jnp.zeros((200, 12)) for _ in range(2)))
+    noise = Noise.from_key(jax.random.key(1))
+    for draw in range(50):
+        chains = model.sweep(noise.at(draw), chains)
+    gap = np.asarray(model.energy(held)) - np.asarray(model.energy(chains))
+    assert abs(gap.mean()) < 5 * gap.std() / np.sqrt(len(gap))
+    assert 5 * gap.std() / np.sqrt(len(gap)) < 5
