@@ -46,7 +46,7 @@ def seconds(net: Net, rule: object, updates: int, members: int) -> tuple[float, 
         state = run_chunk(setup.trainer, state, setup.feed, *rows, min(CHUNK, updates - index))
         jax.block_until_ready(state)
         spent.append(time.process_time() - began)
-    loop = float(np.mean(spent[1:])) if len(spent) > 1 else 0.0
+    loop = float(np.mean(spent[1:]))
     return spent[0] - loop, sum(spent[1:]) + loop
 
 
@@ -57,6 +57,8 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=20_000)
     parser.add_argument("--members", type=int, default=50)
     options = parser.parse_args()
+    if options.updates < 2 * CHUNK:
+        parser.error(f"--updates must be at least {2 * CHUNK}, so that compiling can be told from the rest")
     for hidden, most in MOST.items():
         net = Net(12, hidden)
         found = {}
