@@ -33,12 +33,12 @@ def machine(hidden: list[int]) -> hm.DBM:
 
 @pytest.fixture
 def data() -> hm.DataSet:
-    """Two noisy prototypes for each of three classes."""
+    """A noisy prototype for each of three classes; two of the validation labels are not known."""
     draws = np.random.RandomState(3)
     labels = np.arange(90) % 3
     rows = (np.array([[1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0], [0, 0, 0, 0, 1, 1]])[labels]).astype(np.uint8)
     rows = np.where(draws.uniform(size=rows.shape) < 0.1, 1 - rows, rows).astype(np.uint8)
-    return hm.DataSet("blocks", rows, rows[:30], labels={"train": labels, "valid": labels[:30]})
+    return hm.DataSet("blocks", rows, rows[:30], labels={"train": labels, "valid": np.r_[-1, -1, labels[2:30]]})
 
 
 def test_before_tuning_it_is_one_pass_of_mean_field_without_the_label() -> None:

@@ -130,10 +130,13 @@ def fine_tune(
 
 
 def _held_out(network: Unrolled, data: DataSet, classes: Any) -> Callable[[Net], float] | None:
-    """The error of a network with other parameters on the validation rows, where they have labels."""
+    """The error of a network with other parameters on the validation rows, as far as their labels are known."""
     if data.valid is None or "valid" not in (data.labels or {}):
         return None
-    rows, known = visible_rows(network.machine, data, "valid"), label_numbers(data, "valid", classes)
+    known = label_numbers(data, "valid", classes)
+    rows, known = visible_rows(network.machine, data, "valid")[known >= 0], known[known >= 0]
+    if len(rows) == 0:
+        return None
     features = _features_program()(network, rows)
 
     def error(net: Net) -> float:
