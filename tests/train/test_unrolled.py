@@ -113,6 +113,15 @@ def test_tuning_learns_and_can_be_had_again(data: hm.DataSet) -> None:
     assert other.history != run.history
 
 
+def test_the_cross_entropy_is_the_mean_over_rows_though_the_last_batch_is_short(data: hm.DataSet) -> None:
+    network = hm.Unrolled.of(machine([4, 3]))
+    run = hm.fine_tune(
+        network, data, epochs=1, batch_size=40, learning_rate=1e-9, visible_dropout=0, hidden_dropout=0
+    )
+    right = network.classify(data.train).probability[np.arange(90), np.arange(90) % 3]
+    assert run.history[0]["cross_entropy_train"] == pytest.approx(-np.mean(np.log(right)), abs=1e-5)
+
+
 def test_what_cannot_be_unrolled_or_tuned_is_refused(data: hm.DataSet) -> None:
     with pytest.raises(hm.HarmoniumError, match="needs a machine with a label layer"):
         hm.Unrolled.of(hm.DBM(6, [4]))
