@@ -38,7 +38,9 @@ def data() -> hm.DataSet:
     labels = np.arange(90) % 3
     rows = (np.array([[1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0], [0, 0, 0, 0, 1, 1]])[labels]).astype(np.uint8)
     rows = np.where(draws.uniform(size=rows.shape) < 0.1, 1 - rows, rows).astype(np.uint8)
-    return hm.DataSet("blocks", rows, rows[:30], labels={"train": labels, "valid": np.r_[-1, -1, labels[2:30]]})
+    return hm.DataSet(
+        "blocks", rows, rows[:30], labels={"train": labels, "valid": np.r_[-1, -1, labels[2:30]]}
+    )
 
 
 def test_before_tuning_it_is_one_pass_of_mean_field_without_the_label() -> None:
