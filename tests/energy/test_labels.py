@@ -95,6 +95,16 @@ def test_likelihoods_with_labels_and_without(name: str) -> None:
     np.testing.assert_allclose(hm.log_likelihood(given, bits(4), rows=True).value, of_class, atol=1e-12)
 
 
+def test_the_exact_gradient_is_that_of_the_likelihood_with_labels_or_without() -> None:
+    share = np.exp(np.logaddexp.reduce(scores("one"), axis=0))
+    for data, seen in (
+        (labelled("one"), np.full(CLASSES, 1 / CLASSES)),
+        (bits(4).astype(int), posterior("one").mean(axis=0)),
+    ):
+        found = hm.exact_gradient(machine("one"), data)["biases"][-1]
+        np.testing.assert_allclose(found, seen - share / share.sum(), rtol=0, atol=1e-12)
+
+
 @hidden
 def test_classification_is_the_exact_posterior(name: str) -> None:
     model, expected = machine(name), posterior(name)

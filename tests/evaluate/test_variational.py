@@ -129,3 +129,13 @@ def test_the_bound_of_random_machines_lies_below() -> None:
         gaps.append(np.asarray(exact - bound))
     assert np.min(gaps) > -1e-9
     assert np.max(gaps) > 0.05
+
+
+def test_a_reconstruction_holds_even_hidden_layers_at_their_means_not_at_their_biases() -> None:
+    dbm = wave_dbm(4, 3, 2)
+    weights, biases = (dbm.parameters()[name] for name in ("weights", "biases"))
+    rest = 1 / (1 + np.exp(-biases[2]))
+    first = 1 / (1 + np.exp(-(biases[1] + ROW @ weights[0] + weights[1] @ rest)))
+    back = 1 / (1 + np.exp(-(biases[0] + first @ weights[0].T)))
+    found = hm.reconstruction_error(dbm, ROW.astype(int)).value
+    assert found == pytest.approx(np.sum((ROW - back) ** 2), abs=1e-12)

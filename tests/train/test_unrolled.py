@@ -33,12 +33,14 @@ def machine(hidden: list[int]) -> hm.DBM:
 
 @pytest.fixture
 def data() -> hm.DataSet:
-    """Two noisy prototypes for each of three classes."""
+    """A noisy prototype for each of three classes; two of the validation labels are not known."""
     draws = np.random.RandomState(3)
     labels = np.arange(90) % 3
     rows = (np.array([[1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0], [0, 0, 0, 0, 1, 1]])[labels]).astype(np.uint8)
     rows = np.where(draws.uniform(size=rows.shape) < 0.1, 1 - rows, rows).astype(np.uint8)
-    return hm.DataSet("blocks", rows, rows[:30], labels={"train": labels, "valid": labels[:30]})
+    return hm.DataSet(
+        "blocks", rows, rows[:30], labels={"train": labels, "valid": np.r_[-1, -1, labels[2:30]]}
+    )
 
 
 def test_before_tuning_it_is_one_pass_of_mean_field_without_the_label() -> None:
@@ -111,6 +113,15 @@ def test_tuning_learns_and_can_be_had_again(data: hm.DataSet) -> None:
     assert again.history == run.history
     other = hm.fine_tune(network, data, **HOW, seed=2)
     assert other.history != run.history
+
+
+def test_the_cross_entropy_is_the_mean_over_rows_though_the_last_batch_is_short(data: hm.DataSet) -> None:
+    network = hm.Unrolled.of(machine([4, 3]))
+    run = hm.fine_tune(
+        network, data, epochs=1, batch_size=40, learning_rate=1e-9, visible_dropout=0, hidden_dropout=0
+    )
+    right = network.classify(data.train).probability[np.arange(90), np.arange(90) % 3]
+    assert run.history[0]["cross_entropy_train"] == pytest.approx(-np.mean(np.log(right)), abs=1e-5)
 
 
 def test_what_cannot_be_unrolled_or_tuned_is_refused(data: hm.DataSet) -> None:

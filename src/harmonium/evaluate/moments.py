@@ -18,7 +18,7 @@ from harmonium.evaluate.exact import (
     plan_enumeration,
     unnormalised_log_probability,
 )
-from harmonium.evaluate.likelihood import visible_rows
+from harmonium.evaluate.likelihood import observed_rows, visible_rows
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.enumerate import BIT_BUDGET, check_bits
 from harmonium.numerics.precision import as_double, in_double_precision
@@ -82,7 +82,8 @@ def exact_gradient(
 
     .. math:: \mathrm{E}_{data}[\partial_\theta(-E)] - \mathrm{E}_{model}[\partial_\theta(-E)]
 
-    with hidden units at their law given the rows. ``data`` are rows as `harmonium.log_likelihood` takes them.
+    with hidden units at their law given the rows. ``data`` are rows as `harmonium.log_likelihood` takes them, of a
+    machine with a label layer with their labels where it scores them with these.
 
     **Returns** arrays under the names that ``model.parameters()`` gives them. Of a symmetric coupling both places of a
     pair hold the derivative in the one parameter that they share, :math:`\mathrm{E}_{data}[x_i x_j] -
@@ -97,7 +98,7 @@ def exact_gradient(
     """
     check_model(model)
     check_undirected(model, "an exact gradient")
-    rows = visible_rows(model, data)
+    rows = observed_rows(model, data)
     _check(model, bit_budget, "the exact gradient", "train with hm.PCD(), which estimates it from chains")
     slopes = _gradient(as_double(model), rows.astype(np.float64))
     return real_parameters(slopes)

@@ -13,9 +13,9 @@ from jaxtyping import Array, Float
 from harmonium.energy.base import AbstractEnergyModel
 from harmonium.energy.bipartite import AbstractBipartite, as_bipartite
 from harmonium.energy.guided import check_undirected
-from harmonium.energy.labels import label_units
 from harmonium.evaluate.estimate import Estimate, Kind
 from harmonium.evaluate.likelihood import mean_over_rows, visible_rows
+from harmonium.inference.base import clamped
 from harmonium.inference.mean_field import MeanField, bound_at
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.precision import as_double, in_double_precision
@@ -52,8 +52,8 @@ def reconstruction_error(model: AbstractEnergyModel, data: Any) -> Estimate:
     r"""Mean squared error per row, :math:`\lVert v - \mathrm{E}[v \mid \mathrm{E}[h \mid v]] \rVert^2`; a proxy.
 
     It measures how near one mean-field pass comes back to the data, not how probable the data are; a model that mixes
-    badly reconstructs well. Raises `DataError` for rows that do not fit and `SettingError` for a model that has not two
-    sides.
+    badly reconstructs well. Hidden layers of even number, which neither see the rows nor are seen by them, stay at
+    rest. Raises `DataError` for rows that do not fit and `SettingError` for a model that has not two sides.
 
     >>> import numpy as np
     >>> from harmonium.energy.rbm import RBM
@@ -113,12 +113,7 @@ def _free_energy(model: AbstractEnergyModel, rows: Float[Array, "rows n"]) -> Fl
 
 
 def _reconstruction_scores(model: AbstractBipartite, rows: Float[Array, "rows n"]) -> Float[Array, " rows"]:
-    layers = [
-        rows,
-        *(jnp.broadcast_to(units.natural(), (len(rows), units.size)) for units in model.units[1:]),
-    ]
-    if label_units(model) is not None:
-        layers[-1] = jnp.broadcast_to(model.units[-1].mean(model.units[-1].natural()), layers[-1].shape)
+    layers = list(clamped(model, Batch(x=rows)))
     for index in (*model.sides[1], 0):
         layers[index] = model.units[index].mean(model.field(index, tuple(layers)))
     return jnp.sum((rows - layers[0]) ** 2, axis=-1)

@@ -131,7 +131,7 @@ def result_of(
     after = Table(
         name="stages",
         caption="Error on the test rows after each stage, %: mean over seeds, and every seed. After (a) by a logistic "
-        "regression on the hidden means, after (b) by free energies of the second RBM at the means of the first, after "
+        "regression on the hidden means, after (b) by free energies of the second RBM at one draw of the first, after "
         "(c) by mean field of labels and hidden units with the row clamped, after (d) by the network.",
         columns={"data": "data", "stage": "after", "error": "error, %", **seeds},
         rows=tuple(

@@ -52,7 +52,7 @@ def fine_tune(
     units are dropped with probability ``visible_dropout``, and features and hidden units with ``hidden_dropout``; what
     is left is divided by the probability of being left, so that the whole network classifies. The rate falls linearly
     from ``learning_rate`` to ``final_rate``. No split decides when to stop: where ``data`` have a ``valid`` split with
-    labels its error is only reported.
+    labels its error is only reported. Every row counts alike, whatever its weight in ``data``.
 
     **Returns** a `Run` whose ``model`` is the network, with numpy arrays of single precision, and whose history has a
     record of every epoch: ``index`` (updates), ``epoch``, ``cross_entropy_train`` (nats per row, under dropout) and
@@ -119,7 +119,7 @@ def fine_tune(
         record: dict[str, Any] = {
             "index": (epoch + 1) * order.per_epoch,
             "epoch": epoch + 1,
-            "cross_entropy_train": total / order.per_epoch,
+            "cross_entropy_train": total / len(rows),
         }
         if held_out is not None:
             record["error_valid"] = held_out(net)
@@ -130,10 +130,13 @@ def fine_tune(
 
 
 def _held_out(network: Unrolled, data: DataSet, classes: Any) -> Callable[[Net], float] | None:
-    """The error of a network with other parameters on the validation rows, where they have labels."""
+    """The error of a network with other parameters on the validation rows, as far as their labels are known."""
     if data.valid is None or "valid" not in (data.labels or {}):
         return None
-    rows, known = visible_rows(network.machine, data, "valid"), label_numbers(data, "valid", classes)
+    known = label_numbers(data, "valid", classes)
+    rows, known = visible_rows(network.machine, data, "valid")[known >= 0], known[known >= 0]
+    if len(rows) == 0:
+        return None
     features = _features_program()(network, rows)
 
     def error(net: Net) -> float:
@@ -198,7 +201,7 @@ def _epoch_program():
             moves, state = method.update(gradient, state, net)
             rate = schedule.rate(first + position, jnp.int32(0), horizon)
             net = jax.tree.map(lambda leaf, move: leaf + rate * move, net, moves)
-            return net, state, total + value
+            return net, state, total + value * jnp.sum(weight)
 
         return jax.lax.fori_loop(0, count, update, (*carry, jnp.float32(0)))
 

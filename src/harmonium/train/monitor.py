@@ -215,7 +215,7 @@ def vital_signs(
     chains = None if chains is None else chains[: len(model.units)]
     probe, label = split_observed(model, probe)
     held = _held_at(noise, model, probe, label)
-    reconstructed = model.sweep(noise.at(1), held)
+    reconstructed = model.sweep(noise.at(_sweeps_held(model)), held)
     samples, sample_weight = (reconstructed, weight) if chains is None else (chains, None)
     data_energy, model_energy = (
         weighted_mean(model.chain_energy(layers), counts)
@@ -231,6 +231,11 @@ def vital_signs(
     )
 
 
+def _sweeps_held(model: AbstractEnergyModel) -> int:
+    """Draws that `_held_at` makes: coupled hidden layers are a draw only once they have heard each other."""
+    return RESTART_SWEEPS if are_coupled(model) and not isinstance(model, AbstractStack) else 1
+
+
 def _held_at(
     noise: Noise,
     model: AbstractEnergyModel,
@@ -244,10 +249,8 @@ def _held_at(
         above = None if label is None else True
         clamp = (True, *(None for _ in blank[1:]), above) if blank else (True,)
         start = (probe, *blank) if label is None else (probe, *blank[:-1], label)
-        # Coupled hidden layers are a draw only once they have heard each other.
-        sweeps = RESTART_SWEEPS if are_coupled(model) else 1
         return jax.lax.fori_loop(
-            0, sweeps, lambda draw, now: model.sweep(noise.at(draw), now, clamp=clamp), start
+            0, _sweeps_held(model), lambda draw, now: model.sweep(noise.at(draw), now, clamp=clamp), start
         )
     layers = [probe, *blank]
     layers[::2] = model.recognised(probe)[:-1]
