@@ -16,6 +16,9 @@ from harmonium.errors import SettingError
 from harmonium.interop.dimod import Annealer, range_report
 from harmonium.numerics.precision import as_single
 from harmonium.numerics.random import Noise
+from harmonium.rules.contrastive import ContrastiveState
+from harmonium.rules.mode_assisted import ModeAssistedState
+from harmonium.train.outside import sampler_metrics
 from tests.contracts.annealer_cases import HeatBath
 from tests.contracts.machines import wave_rbm
 from tests.contracts.model_cases import model_of
@@ -64,6 +67,15 @@ def test_a_run_tells_the_temperature_of_its_samples_and_repeats(tmp_path: Path) 
         np.testing.assert_array_equal(left, right)
     with pytest.raises(SettingError, match="one machine at a time, not for 2 members"):
         hm.fit(hm.RBM(4, 3, seed=0), DATA, rule, updates=2, members=2)
+
+
+def test_an_annealer_that_is_assisted_by_modes_tells_its_temperature_too() -> None:
+    model = model_of("strong rbm")
+    particles = tuple(jnp.zeros((20, units.size)) for units in model.units)
+    words = Noise.from_key(jax.random.key(0)).words
+    base = ContrastiveState(Annealer(HeatBath()).init(words, model, particles), None)
+    assisted = ModeAssistedState(base, jnp.int32(0), jnp.float32(0), jnp.float32(0))
+    assert sampler_metrics(assisted) == sampler_metrics(base) != {}
 
 
 def test_a_list_of_all_states_is_no_sample() -> None:

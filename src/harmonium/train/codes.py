@@ -12,6 +12,7 @@ from harmonium.evaluate.codes import CODE_BITS, code_distances
 from harmonium.numerics.precision import as_single
 from harmonium.samplers.deep_tempering import DeepTemperingState
 from harmonium.train.ensemble_monitor import summary_of, training_members
+from harmonium.train.outside import sampler_state
 from harmonium.train.state import TrainState
 
 PARTED = 0.9
@@ -29,7 +30,7 @@ def swap_signs(state: TrainState) -> dict[str, Any]:
     `harmonium.evaluate.codes.code_distances`, where codes have at most 14 units. ``codes_parted`` stands where swaps
     look well and the laws of a code have parted. Of an ensemble the median and the band over members.
     """
-    sampler = getattr(state.rule_state, "sampler", None)
+    sampler = sampler_state(state.rule_state)
     if not isinstance(sampler, DeepTemperingState):
         return {}
     if state.key.ndim == 0:

@@ -7,14 +7,21 @@ from typing import Any
 
 from harmonium import errors
 from harmonium.errors import HarmoniumError
+from harmonium.rules.mode_assisted import ModeAssistedState
 from harmonium.samplers.base import AbstractReportingState
 
 _LAST_LINE = re.compile(r"^(?:harmonium\.errors\.)?(\w+): (.*)\Z", re.MULTILINE)
 
 
+def sampler_state(rule_state: Any) -> Any:
+    """The state of the sampler of a rule, or of the rule that is assisted by modes; None where chains restart."""
+    own = rule_state.base if isinstance(rule_state, ModeAssistedState) else rule_state
+    return getattr(own, "sampler", None)
+
+
 def sampler_metrics(rule_state: Any) -> dict[str, float | None]:
     """What the sampler of a rule says of its last step; nothing for most."""
-    sampler = getattr(rule_state, "sampler", None)
+    sampler = sampler_state(rule_state)
     return sampler.metrics() if isinstance(sampler, AbstractReportingState) else {}
 
 
