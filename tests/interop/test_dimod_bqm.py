@@ -145,6 +145,8 @@ def test_mistakes_are_said() -> None:
         from_bqm(to_bqm(model), ["x"])
     with pytest.raises(SettingError, match="visible must name or count from 1 to 3"):
         from_bqm(to_bqm(model), 4)
+    with pytest.raises(SettingError, match="visible must name or count from 1 to 3"):
+        from_bqm(to_bqm(model), -1)
     with pytest.raises(DataError, match="no variables"):
         from_bqm(dimod.BinaryQuadraticModel("SPIN"))
     with pytest.raises(SettingError, match="undirected machine"):

@@ -72,3 +72,14 @@ def test_a_compiled_search_is_for_few_units() -> None:
     Exact().check(hm.RBM(100, 20))
     with pytest.raises(BudgetError, match=r"2\*\*21 states"):
         Exact().check(hm.RBM(100, 21))
+
+
+def test_where_rounding_hides_the_energy_nothing_is_proved() -> None:
+    """All terms of the spins cancel in a machine whose couplings forbid what they couple: -10.5 beside 1e17."""
+    forbidding = np.full((4, 3), -1.0)
+    biases = np.array([1.0, 2.0, 3.0, 4.5]), np.array([1.5, 2.5, 3.5])
+    for size, proved in ((1e3, True), (1e17, False)):
+        mode = hm.modes.find(hm.RBM.from_arrays(size * forbidding, *biases), "exact")
+        assert (mode.certificate == "exact") is proved
+        assert mode.lower_bound is not None
+        assert mode.lower_bound <= -10.5 + 1e-6

@@ -8,13 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from harmonium.modes.spins import SpinForm, all_spins
+from harmonium.modes.spins import SpinForm, all_spins, rounding_of
 from harmonium.numerics.best_pair import best_pair
 from harmonium.numerics.compile import compile_function
 
 _BATCH = 512
 _LEAF_BITS = 10
-_SLACK = 1e-12
 
 
 class _Nodes(NamedTuple):
@@ -35,8 +34,8 @@ def branch_and_bound(
 ) -> tuple[Float[np.ndarray, " spins"] | None, float, int]:
     r"""Spins of a larger :math:`-E` than ``known``, the largest found; an upper bound of all; and how many bounds.
 
-    Spins are None where there are none. The bound is the maximum itself, to rounding, unless ``most_nodes`` bounds were
-    not enough. Call it with 64-bit types enabled.
+    Spins are None where there are none. The bound is the maximum itself, to twice the rounding of sums,
+    unless ``most_nodes`` bounds were not enough. Call it with 64-bit types enabled.
 
     With some spins fixed, what remains is a sum of absolute values of linear forms of the free ones,
 
@@ -89,8 +88,7 @@ class _Tree:
         self._field = np.asarray(form.field)[order]
         self._within = None if form.within is None else np.asarray(form.within)[np.ix_(order, order)]
         self._others, self._constant = np.asarray(form.other_field), float(form.constant)
-        scale = sum(float(np.abs(part).sum()) for part in (self._between, self._field, self._others))
-        self.slack = _SLACK * max(1.0, scale)
+        self.slack = float(rounding_of(form))
 
     def root(self) -> _Nodes:
         """The one node in which nothing is fixed."""

@@ -16,7 +16,7 @@ from harmonium.energy.cumulant import Split
 from harmonium.modes.base import AGREEMENT, AbstractModeSolver, Findings, check_searchable, exact_energies
 from harmonium.modes.branch_and_bound import branch_and_bound
 from harmonium.modes.descent import Descent
-from harmonium.modes.spins import SpinForm, all_spins, layers_of, others_given, spin_form
+from harmonium.modes.spins import SpinForm, all_spins, layers_of, others_given, rounding_of, spin_form
 from harmonium.numerics.best_pair import best_pair
 from harmonium.numerics.compile import compile_function
 from harmonium.numerics.enumerate import check_bits
@@ -58,7 +58,8 @@ class Exact(AbstractModeSolver):
     more, what is reported is how far down the ground state may still lie.
 
     Within a compiled program, :meth:`search`, it enumerates in the model's own dtype, up to 20 units. :meth:`explore`
-    works in double precision, and what it proves is true to its rounding.
+    works in double precision, and what it proves is true to its rounding: where terms so large cancel that the rounding
+    counts beside the energy, the bound lies below the energy by as much and nothing is proved.
 
     Raises `SettingError` for budgets out of range. Source: the ground state by the sums that give an exact ``log Z``,
     with a maximum in the place of each log-sum.
@@ -97,18 +98,24 @@ class Exact(AbstractModeSolver):
             found = self._bounded(words, model, split)
             if split.bits > self.bit_budget or found.energy == found.lower_bound:
                 return found
-        state = _enumerated(model, split)
+        state, rounding = _enumerated(model, split)
         energy = float(exact_energies(model, state))
-        return Findings(state, energy, energy, 1, 1, 2.0**split.bits * (split.bits + len(split.summed)))
+        bound = _claimed(energy, energy - 2 * rounding)
+        return Findings(state, energy, bound, 1, 1, 2.0**split.bits * (split.bits + len(split.summed)))
 
     def _bounded(self, words: Words, model: AbstractEnergyModel, split: Split) -> Findings:
         start = _STARTS.explore(words, model)
         state, bound, nodes = _searched(model, split, start.energy, self.nodes)
         best = start.configuration if state is None else state
         energy = float(exact_energies(model, best))
-        # The bound of a search that ended is the energy itself, but for the rounding of its own sums.
-        bound = energy if energy - bound <= AGREEMENT * max(1.0, abs(energy)) else bound
-        return Findings(best, energy, bound, 1, 1, float(nodes * split.bits) + start.unit_updates)
+        return Findings(
+            best, energy, _claimed(energy, bound), 1, 1, float(nodes * split.bits) + start.unit_updates
+        )
+
+
+def _claimed(energy: float, bound: float) -> float:
+    """The bound of a search that ended is the energy itself, but for a rounding too small to speak of."""
+    return energy if energy - bound <= AGREEMENT * max(1.0, abs(energy)) else bound
 
 
 def best_spins(form: SpinForm) -> Float[Array, " spins"]:
@@ -135,8 +142,10 @@ def _check_exact(model: AbstractEnergyModel) -> None:
 
 
 @in_double_precision
-def _enumerated(model: AbstractEnergyModel, split: Split) -> tuple[np.ndarray, ...]:
-    return tuple(np.asarray(layer) for layer in _program()(as_double(model), split))
+def _enumerated(model: AbstractEnergyModel, split: Split) -> tuple[tuple[np.ndarray, ...], float]:
+    """The best of all states, and the rounding of the sums that it was the best by."""
+    layers, rounding = _program()(as_double(model), split)
+    return tuple(np.asarray(layer) for layer in layers), float(rounding)
 
 
 @in_double_precision
@@ -145,11 +154,13 @@ def _searched(
 ) -> tuple[tuple[np.ndarray, ...] | None, float, int]:
     """A state below the known energy or None, a lower bound of all energies, and how many bounds were taken."""
     form: SpinForm = jax.tree.map(np.asarray, _form_program()(as_double(model), split))
-    spins, bound, count = branch_and_bound(form, -known, nodes)
+    spins, most, count = branch_and_bound(form, -known, nodes)
+    # A node whose bound is no more than a rounding above the best is dropped, and that bound is as much off.
+    bound = -most - 2 * float(rounding_of(form))
     if spins is None:
-        return None, -bound, count
+        return None, bound, count
     layers = _layers_program()(model, split, form, spins)
-    return tuple(np.asarray(layer) for layer in layers), -bound, count
+    return tuple(np.asarray(layer) for layer in layers), bound, count
 
 
 @cache
@@ -170,7 +181,7 @@ def _program():
     return compile_function(_best_layers, static_argnums=(1,))
 
 
-def _best_layers(model: AbstractEnergyModel, split: Split) -> Configuration:
+def _best_layers(model: AbstractEnergyModel, split: Split) -> tuple[Configuration, Array]:
     form = spin_form(jax.tree.map(jnp.asarray, model), split)
     spins = best_spins(form)
-    return layers_of(model, split, spins, others_given(form, spins))
+    return layers_of(model, split, spins, others_given(form, spins)), jnp.asarray(rounding_of(form))

@@ -54,6 +54,19 @@ def spin_form(model: AbstractEnergyModel, split: Split) -> SpinForm:
     )
 
 
+def rounding_of(form: SpinForm) -> Float[Numbers, ""]:
+    """By how much sums of a form, in the dtype of its arrays, may be off: an epsilon of all terms for every unit."""
+    parts = (
+        form.between,
+        form.field,
+        form.other_field,
+        form.constant,
+        0.0 if form.within is None else form.within,
+    )
+    units = form.field.shape[0] + form.other_field.shape[0]
+    return units * jnp.finfo(form.field.dtype).eps * sum(jnp.abs(jnp.asarray(part)).sum() for part in parts)
+
+
 def others_given(form: SpinForm, spins: Float[Numbers, "*batch spins"]) -> Float[Numbers, "*batch others"]:
     """The best spins of the others; a tie falls to -1."""
     return jnp.where(spins @ form.between.T + form.other_field > 0, 1, -1).astype(spins.dtype)

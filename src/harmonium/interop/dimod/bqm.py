@@ -166,7 +166,7 @@ def _visible_of(
     if visible is None:
         shown = [name for name, seen in zip(variables, is_visible(variables), strict=True) if seen]
     elif is_whole(visible):
-        shown = variables[: int(visible)] if int(visible) <= len(variables) else []  # pyright: ignore[reportArgumentType]
+        shown = variables[: int(visible)] if 1 <= int(visible) <= len(variables) else []  # pyright: ignore[reportArgumentType]
     else:
         shown = list(visible)  # pyright: ignore[reportArgumentType]
         unknown = [name for name in shown if name not in variables]
