@@ -105,6 +105,7 @@ def test_other_data_replace_all_that_was_said_of_the_first(file: Path) -> None:
         ([], {"--members": 0}, "--members 0 cannot be used: it must be at least 1"),
         (["momentum=1"], {}, "train.momentum=1 cannot be used: it must be below 1"),
         (["batch_size=1.5"], {}, "train.batch_size=1.5 cannot be used: it must be a whole number"),
+        (["guide=2,2"], {}, "model.guide='2,2' cannot be used: it must be a list, such as [32, 16]"),
         ([], {"--hidden": "4,x"}, "--hidden '4,x' is no number of units"),
         ([], {"--updates": 2**31}, "--updates 2147483648 cannot be used"),
         (

@@ -53,6 +53,7 @@ def test_a_machine_is_trained_and_judged_as_what_it_is(harmonium: Command) -> No
             "[joint] is of networks that are trained level by level first, but this dbm",
         ),
         ("--set greedy=true --inference mean-field", "for all layers of a DBM together"),
+        ("--set greedy=true --sampler deep", "deep trains all levels of a network at once"),
     ],
 )
 def test_what_cannot_be_trained_is_refused(harmonium: Command, extra: str, message: str) -> None:

@@ -235,7 +235,9 @@ def test_what_labels_cannot_be() -> None:
         hm.DBM(4, [2, hm.Categorical(3, 2)])
     with pytest.raises(SettingError, match="categorical:3 units, which a Boltzmann machine cannot take"):
         hm.BoltzmannMachine(hm.Categorical(3), 2)
-    with pytest.raises(SettingError, match="categorical:3 units, which exact moments cannot take"):
+    with pytest.raises(
+        SettingError, match="categorical:3 units, which exact moments cannot take; pass model"
+    ):
         hm.moments(model)
     with pytest.raises(SettingError, match="from 0 to 2, got 3"):
         model.given_label(3)

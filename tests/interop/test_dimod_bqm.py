@@ -135,6 +135,11 @@ def test_mistakes_are_said() -> None:
         from_sampleset((), model)
     with pytest.raises(SettingError, match="vartype must be"):
         to_bqm(model, "BOOL")
+    with pytest.raises(SettingError, match="names is a list of words or numbers"):
+        to_bqm(model, names=[[1], [2], [3]])  # pyright: ignore[reportArgumentType]
+    for offset in (np.nan, "1"):
+        with pytest.raises(SettingError, match="offset must be a finite number of nats"):
+            to_bqm(model, offset=offset)  # pyright: ignore[reportArgumentType]
     with pytest.raises(SettingError, match="3 units; pass one for each"):
         to_bqm(model, names=["a"])
     with pytest.raises(SettingError, match="'a' twice"):

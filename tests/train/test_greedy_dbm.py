@@ -128,6 +128,7 @@ def test_a_network_is_prepared_for_deep_tempering_in_one_call() -> None:
         ),
         ({"joint": {"rule": "pcd"}}, "a rule such as hm.PCD"),
         ({"rule": hm.PCD(inference="mean-field")}, "in a level hidden units are independent given the rows"),
+        ({"rule": hm.ModeAssisted(hm.CD())}, "pairs of copies as units, of which no mode is looked for"),
         ({"levels": 3}, "levels=3 are asked for, but the network has 2"),
         ({"model": hm.DBM(4, [3, 2], labels=2)}, "level by level cannot take a machine with a label layer"),
     ],

@@ -126,12 +126,21 @@ def test_labels_that_cannot_be_learned_are_refused() -> None:
         DataError, match=r"labels of 3 classes \(a, b, c\), but the model has 2; make it with labels=3"
     ):
         fit({"train": np.array(["a", "b", "c", "a"] * 10)})
-    with pytest.raises(DataError, match="labels of 1 classes"):
+    with pytest.raises(
+        DataError, match="all labels of the training rows of rows are 7; a label layer tells at least"
+    ):
         fit({"train": np.full(40, 7)})
     with pytest.raises(
         DataError, match="the train labels of rows are of type float64; give whole numbers or names"
     ):
         fit({"train": np.linspace(0, 1, 40)})
+    for far in (np.full(40, np.inf), np.full(40, 1e300), np.full(40, 2**64 - 1, np.uint64)):
+        with pytest.raises(DataError, match="whole numbers or names, none of the numbers beyond"):
+            fit({"train": far})
+    with pytest.raises(DataError, match=r"no label of the training rows of rows is known \(all are -1\)"):
+        fit({"train": np.array(["-1"] * 40)})
+    with pytest.raises(DataError, match="classes is a list of the names of all classes, got 'ab'"):
+        hm.classify(model, rows, classes="ab")
     with pytest.raises(DataError, match=r"none of the 40 training labels of rows is known"):
         fit({"train": np.full(40, -1)})
     elsewhere = hm.DataSet(

@@ -28,7 +28,7 @@ def evaluate(
         typer.Option(
             metavar="auto|exact|ais|bracket|bound",
             help="How the partition function is found: exactly, by annealing both ways, by a bridge on tempered chains "
-            "between the two, or (auto) exactly where that fits and else by a bracket. Of a dbn, bound is the "
+            "between the two, or (auto) exactly where that fits and else by a bracket. Of a dbn or a dbm, bound is the "
             "variational lower bound.",
             show_default=True,
         ),

@@ -23,8 +23,8 @@ Data: TypeAlias = Annotated[
     typer.Option(
         "--data",
         metavar="NAME|PATH",
-        help="digits, bars-and-stripes:side=4, shifting-bars:length=24, artificial-modes, planted:clusters=8, "
-        "or a .npy, .npz or .csv file; harmonium inspect NAME lists what a name takes.",
+        help="digits, mnist-5k, bars-and-stripes:side=4, shifting-bars:length=24, artificial-modes, "
+        "planted:clusters=8, or a .npy, .npz or .csv file; harmonium inspect NAME lists what a name takes.",
         rich_help_panel="Data",
     ),
 ]

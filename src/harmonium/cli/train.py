@@ -172,7 +172,8 @@ def train(
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="Any other setting, such as model.weight_scale=0.1; above the file, below flags. Can be repeated.",
+            help="Any other setting, such as model.weight_scale=0.1, or greedy=true and joint.updates=5000, levels "
+            "first and then all together; above the file, below flags. Can be repeated.",
             rich_help_panel=_RUN,
         ),
     ] = None,

@@ -93,6 +93,8 @@ def _words(config: RunConfig, data: DataSet) -> str:
     )
     rule = f"{values['name']}-{values['steps']}" if "steps" in values else f"{values['name']} gradient"
     assisted = ", assisted by modes" if config.mode_assisted.enabled else ""
+    if assisted and config.mode_assisted.baseline_steps:
+        assisted = f", unassisted, with {config.mode_assisted.baseline_steps} sweeps in the place of modes"
     inference = (
         f", {values['inference']} inference" if config.model.kind == "dbm" and "inference" in values else ""
     )

@@ -86,7 +86,8 @@ class DataSet:
         for split, labels in (self.labels or {}).items():
             if len(labels) != len(self.split(split)):
                 raise DataError(
-                    f"{len(labels)} labels were given for {len(self.split(split))} rows of {split}"
+                    f"{len(labels)} labels were given for {len(self.split(split))} rows of {split}; give one whole "
+                    "number or name for each row"
                 )
 
     def __repr__(self) -> str:

@@ -14,6 +14,9 @@ from harmonium.errors import DataError
 MISSING = -1
 """The number of a row whose label is not known."""
 
+_FAR = 2.0**53
+"""Beyond it a number of double precision no longer tells its neighbours apart."""
+
 
 def classes_of(data: DataSet, states: int) -> list[int | str]:
     """The names of the classes of a data set, in the order in which a label layer of so many states counts them.
@@ -36,6 +39,15 @@ def classes_of(data: DataSet, states: int) -> list[int | str]:
         if len(known) == 0 or (known[0] >= 0 and known[-1] < states):
             return list(range(states))
         names = [int(value) for value in known]
+    if not names:
+        raise DataError(
+            f"no label of the training rows of {data.name} is known (all are {MISSING}); give some"
+        )
+    if len(names) == 1:
+        raise DataError(
+            f"all labels of the training rows of {data.name} are {names[0]}; a label layer tells at least two classes "
+            "apart: bring rows of another, or train a model without labels"
+        )
     if len(names) != states:
         shown = ", ".join(map(str, names[:4])) + (", ..." if len(names) > 4 else "")
         raise DataError(
@@ -99,12 +111,13 @@ def _given(data: DataSet, split: str) -> np.ndarray:
     values = np.ravel(np.asarray(data.labels[split]))
     if values.dtype.kind == "O" and all(isinstance(value, str) for value in values):
         values = values.astype(str)
-    if values.dtype.kind == "f" and np.all(values == np.round(values)):
+    if values.dtype.kind in "fu" and np.all((values == np.round(values)) & (np.abs(values) < _FAR)):
         values = values.astype(np.int64)
-    if values.dtype.kind == "b" or values.dtype.kind == "u":
+    if values.dtype.kind == "b":
         values = values.astype(np.int64)
     if values.dtype.kind not in "iU":
         raise DataError(
             f"the {split} labels of {data.name} are of type {values.dtype}; give whole numbers or names"
+            + (", none of the numbers beyond 2^53" if values.dtype.kind in "fu" else "")
         )
     return values

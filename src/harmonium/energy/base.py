@@ -151,9 +151,10 @@ def check_two_valued(model: AbstractEnergyModel, what: str, but: AbstractUnits |
     """Raise `SettingError` unless every unit has two values and a linear energy of its own, ``but`` for one layer."""
     for index, units in enumerate(model.units):
         if not isinstance(units, AbstractTwoValuedUnits) and units is not but:
-            raise SettingError(
-                f"layer {index} has {units.kind} units, which {what} cannot take; use Bernoulli or Spin units"
-            )
+            cure = "use Bernoulli or Spin units"
+            if index > 0 and index in model.observed:
+                cure = "pass model.given_label(k), the machine without labels that class k leaves"
+            raise SettingError(f"layer {index} has {units.kind} units, which {what} cannot take; {cure}")
 
 
 def check_model(model: Any) -> None:

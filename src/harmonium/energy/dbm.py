@@ -62,7 +62,7 @@ class DBM(AbstractLayered):
         seed: SupportsIndex = 0,
         weight_scale: float = INITIAL_WEIGHT_SCALE,
     ):
-        if isinstance(hidden, int | np.integer | AbstractUnits) or len(hidden) == 0:
+        if not isinstance(hidden, Sequence | np.ndarray) or len(hidden) == 0:
             raise SettingError(
                 f"a DBM takes a list of hidden layers, bottom first, got {hidden!r}; pass e.g. [120, 18]"
             )

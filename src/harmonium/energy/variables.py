@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,12 @@ def variable_names(model: AbstractEnergyModel, names: Sequence[Hashable] | None 
         sizes = [units.size for units in model.units]
         hidden = [f"h{layer}_{unit}" for layer, size in enumerate(sizes[1:], 1) for unit in range(size)]
         return [*(f"v{unit}" for unit in range(sizes[0])), *hidden]
-    given, count = list(names), sum(units.size for units in model.units)
+    given = list(names) if isinstance(names, Iterable) else [names]
+    if not isinstance(names, Iterable) or not all(isinstance(name, Hashable) for name in given):
+        raise SettingError(
+            f"names is a list of words or numbers, one for each variable, got {names!r}; leave it out for v0, v1, ..."
+        )
+    count = sum(units.size for units in model.units)
     if len(given) != count:
         raise SettingError(
             f"names has {len(given)} entries for a machine of {count} units; pass one for each, visible units first"
@@ -59,7 +64,7 @@ def own_vartype(model: AbstractEnergyModel) -> str:
 def checked_vartype(vartype: Any) -> str:
     """The name of a kind of variable. Raises `SettingError` for any other word."""
     name = getattr(vartype, "name", vartype)
-    if name not in VALUES:
+    if not isinstance(name, str) or name not in VALUES:
         raise SettingError(f"vartype must be 'BINARY' (0 and 1) or 'SPIN' (-1 and +1), got {vartype!r}")
     return name
 
@@ -71,7 +76,9 @@ def states_of(sampleset: Any, names: Sequence[Hashable], vartype: str) -> Float[
     `DataError` for values that are none of its vartype and for one without rows.
     """
     if not all(hasattr(sampleset, part) for part in ("record", "variables", "vartype")):
-        raise SettingError(f"a dimod SampleSet is needed, got a {type(sampleset).__name__}")
+        raise SettingError(
+            f"a dimod SampleSet is needed, got a {type(sampleset).__name__}; pass what sampler.sample(bqm) gives"
+        )
     found = checked_vartype(sampleset.vartype)
     if found != vartype:
         low, high = VALUES[found]

@@ -183,6 +183,10 @@ def known_labels(
     data: Any, split: str | None, classes: Sequence[int | str] | None, states: int
 ) -> tuple[Sequence[int | str] | None, np.ndarray | None]:
     """The names of the classes, and the numbers of the classes that rows are given as, where these are known."""
+    if classes is not None and (isinstance(classes, str) or not isinstance(classes, Sequence | np.ndarray)):
+        raise DataError(
+            f"classes is a list of the names of all classes, got {classes!r}; pass e.g. ['cat', 'dog']"
+        )
     if classes is not None and len(classes) != states:
         raise DataError(f"{len(classes)} classes are named, but the model has {states}; name as many")
     if not isinstance(data, DataSet):

@@ -308,7 +308,13 @@ def _first_fault(error: ValidationError) -> str:
 
 
 _BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
-_KINDS = {"int": "a whole number", "float": "a number", "finite": "a finite number", "bool": "true or false"}
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "finite": "a finite number",
+    "bool": "true or false",
+    "list": "a list, such as [32, 16]",
+}
 
 
 def _problem(kind: str, context: Mapping[str, Any], message: str) -> str:

@@ -149,6 +149,7 @@ def fit_greedy(
 
 def set_up_greedy(config: RunConfig, data: DataSet | None = None) -> Greedy:
     """What `start_greedy` needs, from settings alone: everything is checked and nothing is written. Raises as `fit`."""
+    check_levels(config)
     data = rebuild.load_data(config) if data is None else data
     rebuild.check_fingerprint(data, config.data.fingerprint, "the settings")
     rule, joint, model = rebuild.rule(config), rebuild.joint_rule(config), rebuild.model(config, data)

@@ -22,6 +22,7 @@ from harmonium.numerics.compile import compile_function
 from harmonium.numerics.precision import as_single
 from harmonium.rules.base import AbstractRule
 from harmonium.rules.contrastive import Contrastive
+from harmonium.rules.mode_assisted import ModeAssisted
 
 Network = DBN | DBM
 """What can be trained level by level."""
@@ -66,6 +67,12 @@ def scored(network: Network, levels: Sequence[RBM], count: int) -> Network | Non
 
 def check_rule(network: Network, rule: AbstractRule) -> None:
     """Raise `SettingError` for a rule that trains whole machines, and no levels."""
+    if isinstance(network, DBM) and isinstance(rule, ModeAssisted):
+        raise SettingError(
+            "levels of a DBM have pairs of copies as units, of which no mode is looked for; leave mode-assisted "
+            "training (--mode-assisted) out, or train all layers at once with it: without greedy, or, in Python, by "
+            "hm.fit(run.model, data, hm.ModeAssisted(...)) after the levels"
+        )
     if isinstance(network, DBM) and isinstance(rule, Contrastive) and isinstance(rule.inference, MeanField):
         raise SettingError(
             "inference='mean-field' is for all layers of a DBM together; in a level hidden units are independent given "

@@ -12,7 +12,7 @@ from harmonium.energy.boltzmann import BoltzmannMachine
 from harmonium.energy.quadratic import Quadratic, quadratic_of
 from harmonium.energy.variables import VALUES, checked_vartype, is_visible, own_vartype, variable_names
 from harmonium.errors import DataError, MissingExtraError, SettingError
-from harmonium.numerics.whole import is_whole
+from harmonium.numerics.whole import is_number, is_whole
 from harmonium.units.bernoulli import Bernoulli
 from harmonium.units.spin import Spin
 
@@ -192,6 +192,8 @@ def _written(
 ) -> tuple[Quadratic, str, list[Hashable]]:
     """The energy in the values of a vartype, the vartype, and the names of its variables."""
     quadratic = quadratic_of(model)
+    if not is_number(offset) or not np.isfinite(offset):
+        raise SettingError(f"offset must be a finite number of nats, got {offset!r}; leave it out for none")
     kind = own_vartype(model) if vartype is None else checked_vartype(vartype)
     written = quadratic.written_in(VALUES[kind])
     shifted = Quadratic(
