@@ -54,17 +54,12 @@ def spin_form(model: AbstractEnergyModel, split: Split) -> SpinForm:
     )
 
 
-def rounding_of(form: SpinForm) -> Float[Numbers, ""]:
+def rounding_of(form: SpinForm) -> Float[Array, ""]:
     """By how much sums of a form, in the dtype of its arrays, may be off: an epsilon of all terms for every unit."""
-    parts = (
-        form.between,
-        form.field,
-        form.other_field,
-        form.constant,
-        0.0 if form.within is None else form.within,
-    )
+    within = () if form.within is None else (form.within,)
+    parts = (form.between, form.field, form.other_field, form.constant, *within)
     units = form.field.shape[0] + form.other_field.shape[0]
-    return units * jnp.finfo(form.field.dtype).eps * sum(jnp.abs(jnp.asarray(part)).sum() for part in parts)
+    return units * jnp.finfo(form.field.dtype).eps * jnp.stack([jnp.abs(part).sum() for part in parts]).sum()
 
 
 def others_given(form: SpinForm, spins: Float[Numbers, "*batch spins"]) -> Float[Numbers, "*batch others"]:
