@@ -46,8 +46,9 @@ class Memcomputing(AbstractRestarts):
         \dot x^s_m = \beta (x^s_m + \epsilon)(C_m - \gamma), \quad \dot x^l_m = \alpha (C_m - \delta)
 
     with :math:`G_{mi} = \frac12 q_i (1 - q_j v_j)`, ``j`` the other literal, and :math:`R_{mi} = \frac12 (q_i - v_i)`
-    for the literal that decides :math:`C_m`. The short memory :math:`x^s` lies in [0, 1] and the long one
-    :math:`x^l` in [1, ``cap``]. ``steps`` Euler steps are taken from ``starts`` random states, as long as no spin moves
+    for the literal that decides :math:`C_m`; of two that are as far off one is taken, which changes nothing that could
+    be measured. The short memory :math:`x^s` lies in [0, 1] and the long one :math:`x^l` in [1, ``cap``].
+    ``steps`` Euler steps are taken from ``starts`` random states, as long as no spin moves
     by more than a half; after each the signs are read, descend by one sweep, and the best state is kept. ``alpha=0``
     takes the long memory away, with which the solver is clearly worse.
 

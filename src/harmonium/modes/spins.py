@@ -16,6 +16,8 @@ from harmonium.typing import Configuration
 
 Numbers = Array | np.ndarray
 
+_EPSILONS = 8.0
+
 
 class SpinForm(NamedTuple):
     r"""Minus the energy of a machine in spins :math:`s` of the split's enumerated units and :math:`u` of the others.
@@ -54,17 +56,13 @@ def spin_form(model: AbstractEnergyModel, split: Split) -> SpinForm:
     )
 
 
-def rounding_of(form: SpinForm) -> Float[Numbers, ""]:
-    """By how much sums of a form, in the dtype of its arrays, may be off: an epsilon of all terms for every unit."""
-    parts = (
-        form.between,
-        form.field,
-        form.other_field,
-        form.constant,
-        0.0 if form.within is None else form.within,
+def rounding_of(form: SpinForm) -> Float[Array, ""]:
+    """By how much sums of a form, in the dtype of its arrays, are off at most: some epsilons of all terms together."""
+    within = () if form.within is None else (form.within,)
+    parts = (form.between, form.field, form.other_field, form.constant, *within)
+    return (
+        _EPSILONS * jnp.finfo(form.field.dtype).eps * jnp.stack([jnp.abs(part).sum() for part in parts]).sum()
     )
-    units = form.field.shape[0] + form.other_field.shape[0]
-    return units * jnp.finfo(form.field.dtype).eps * sum(jnp.abs(jnp.asarray(part)).sum() for part in parts)
 
 
 def others_given(form: SpinForm, spins: Float[Numbers, "*batch spins"]) -> Float[Numbers, "*batch others"]:
