@@ -144,7 +144,6 @@ def test_a_dbm_is_a_model_like_others(tmp_path: Path) -> None:
             lambda: hm.DBM(4, []),
             r"takes a list of hidden layers, bottom first, got \[\]; pass e.g. \[120, 18\]",
         ),
-        (lambda: hm.DBM(4, None), r"takes a list of hidden layers, bottom first, got None"),  # pyright: ignore[reportArgumentType]
         (lambda: hm.DBM(4, [0]), r"at least"),
         (lambda: hm.DBM(4, [2], weight_scale=-1.0), r"weight_scale must be"),
         (lambda: DBM.from_arrays([np.zeros((3, 2))], [np.zeros(3)]), r"has 2 layers with a bias each, got 1"),

@@ -136,10 +136,9 @@ def test_mistakes_are_said() -> None:
     with pytest.raises(SettingError, match="vartype must be"):
         to_bqm(model, "BOOL")
     with pytest.raises(SettingError, match="names is a list of words or numbers"):
-        to_bqm(model, names=[[1], [2], [3]])  # pyright: ignore[reportArgumentType]
-    for offset in (np.nan, "1"):
-        with pytest.raises(SettingError, match="offset must be a finite number of nats"):
-            to_bqm(model, offset=offset)  # pyright: ignore[reportArgumentType]
+        to_bqm(model, names=["a", "b", (1, [2])])  # no key of a dictionary
+    with pytest.raises(SettingError, match="offset must be a finite number of nats"):
+        to_bqm(model, offset=np.nan)
     with pytest.raises(SettingError, match="3 units; pass one for each"):
         to_bqm(model, names=["a"])
     with pytest.raises(SettingError, match="'a' twice"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,17 +33,19 @@ def variable_names(model: AbstractEnergyModel, names: Sequence[Hashable] | None 
         sizes = [units.size for units in model.units]
         hidden = [f"h{layer}_{unit}" for layer, size in enumerate(sizes[1:], 1) for unit in range(size)]
         return [*(f"v{unit}" for unit in range(sizes[0])), *hidden]
-    given = list(names) if isinstance(names, Iterable) else [names]
-    if not isinstance(names, Iterable) or not all(isinstance(name, Hashable) for name in given):
+    try:
+        given = list(names)
+        different = len(set(given))
+    except TypeError:
         raise SettingError(
             f"names is a list of words or numbers, one for each variable, got {names!r}; leave it out for v0, v1, ..."
-        )
+        ) from None
     count = sum(units.size for units in model.units)
     if len(given) != count:
         raise SettingError(
             f"names has {len(given)} entries for a machine of {count} units; pass one for each, visible units first"
         )
-    if len(set(given)) < count:
+    if different < count:
         twice = next(name for place, name in enumerate(given) if name in given[:place])
         raise SettingError(f"names has {twice!r} twice; pass a name of its own for each unit")
     return given
