@@ -49,7 +49,7 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
         ),
     }
 )
-"""Settings for each data set, chosen on the rows of ``valid``."""
+"""Settings for each data set, chosen on the rows of ``valid``; how is told on the page of claims."""
 
 LIMITS: Mapping[str, float] = MappingProxyType({"digits": 0.03, "mnist-5k": 0.06})
 """The error that the whole recipe is to have at most."""
