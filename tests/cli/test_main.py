@@ -14,7 +14,7 @@ from harmonium.cli.config import SETTING_OF_FLAG
 from harmonium.errors import HarmoniumWarning
 from tests.cli.conftest import Command
 
-VERBS = ("train", "resume", "evaluate", "sample", "modes", "inspect", "reproduce")
+VERBS = ("train", "resume", "evaluate", "sample", "modes", "inspect", "reproduce", "figure")
 START = [sys.executable, "-c", "import sys; from harmonium.cli.main import run; sys.exit(run())"]
 
 
@@ -61,7 +61,9 @@ def test_the_help_of_train_names_every_flag_and_choice(harmonium: Command) -> No
     words = text.replace("|", " ").split()
     for flag in (*SETTING_OF_FLAG, "--set", "--out", "--force"):
         assert flag in words
-    for choice in (*MODELS, *RULES, *UNIT_KINDS, "threshold", "stochastic", "stop", "halve"):
+    # Pairs are of the levels of a deep machine, softmax units of its labels: no choice of a layer.
+    kinds = [kind for kind in UNIT_KINDS if kind != "categorical" and not kind.endswith("-pair")]
+    for choice in (*MODELS, *RULES, *kinds, "threshold", "stochastic", "stop", "halve"):
         assert choice in words
     assert all(name in text for name in data_names())
 

@@ -208,7 +208,8 @@ def test_a_run_that_comes_apart_is_not_to_be_trusted(harmonium: Command) -> None
 def test_a_model_worse_than_coin_flips_is_not_to_be_trusted(
     harmonium: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harmonium.cli.outcome.log_likelihood", lambda *_: hm.Estimate(-100.0))
+    estimates = (hm.Estimate(-100.0), hm.Estimate(0.0))
+    monkeypatch.setattr("harmonium.cli.outcome.both_estimates", lambda *_, **__: estimates)
     said = harmonium(f"train {BARS} --updates 1")
     assert said.status == 3
     assert "far worse than 4 coin flips, -2.77 nats per row" in said.err

@@ -9,9 +9,9 @@ import pytest
 
 import harmonium as hm
 from harmonium.errors import BudgetError, DataError, SettingError
-from tests.contracts.model_cases import MODELS, STACKS, TRAINABLE, model_of, table_gradient, table_of
+from tests.contracts.model_cases import GUIDED, MODELS, STACKS, TRAINABLE, model_of, table_gradient, table_of
 
-models = pytest.mark.parametrize("name", [name for name in MODELS if name not in STACKS])
+models = pytest.mark.parametrize("name", [name for name in MODELS if name not in (*STACKS, *GUIDED)])
 trainable = pytest.mark.parametrize("name", TRAINABLE)
 
 

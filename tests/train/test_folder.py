@@ -10,7 +10,7 @@ import pytest
 
 from harmonium.errors import FileError, RunBusyError, SettingError
 from harmonium.train.atomic import PART_SUFFIX
-from harmonium.train.folder import CHECKPOINTS, HEADER, KNOWN_FILES, LOCK, RunFolder
+from harmonium.train.folder import CHECKPOINTS, HEADER, KNOWN_FILES, LOCK, START, RunFolder
 
 
 @pytest.fixture
@@ -28,6 +28,7 @@ def fill(folder: RunFolder) -> None:
     folder.append_timing({"index": 1, "seconds": 0.5})
     folder.write_data({"x": np.zeros((3, 2), np.uint8)})
     folder.model_path.write_bytes(b"model")
+    (folder.path / START).write_bytes(b"model")
     folder.report_path.write_text("<html>")
     folder.samples_path.write_bytes(b"png")
     folder.checkpoints.save(1, {"n": np.zeros(3)})
