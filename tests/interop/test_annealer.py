@@ -19,6 +19,7 @@ from harmonium.numerics.random import Noise
 from harmonium.rules.contrastive import ContrastiveState
 from harmonium.rules.mode_assisted import ModeAssistedState
 from harmonium.train.outside import sampler_metrics
+from tests.conftest import need
 from tests.contracts.annealer_cases import HeatBath
 from tests.contracts.machines import wave_rbm
 from tests.contracts.model_cases import model_of
@@ -102,7 +103,7 @@ def test_what_no_annealer_is_or_takes_is_refused() -> None:
 
 
 def test_simulated_annealing_of_dwave_takes_what_it_is_given() -> None:
-    samplers = pytest.importorskip("dwave.samplers")
+    samplers = need("dwave.samplers", "anneal")
     annealer = Annealer(
         samplers.SimulatedAnnealingSampler(), continued=True, num_sweeps=10, beta_range=[1.0, 1.0]
     )
