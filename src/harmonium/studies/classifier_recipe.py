@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -17,6 +17,7 @@ from harmonium.energy.doubling import levels_of, merged
 from harmonium.energy.independent import field_of_marginals
 from harmonium.energy.rbm import RBM
 from harmonium.evaluate.classify import Classification, classify
+from harmonium.rules.base import AbstractRule
 from harmonium.rules.contrastive import CD, PCD
 from harmonium.train.finetune import fine_tune
 from harmonium.train.fit import fit
@@ -125,32 +126,15 @@ def run_recipe(
 def first_stage(recipe: Recipe, data: DataSet, seed: int) -> RBM:
     """(a): the first level of a DBM, whose hidden units hear the rows twice."""
     rbm = RBM(BernoulliPair(data.width), recipe.hidden[0], seed=seed)
-    return fit(
-        rbm,
-        data,
-        CD(centred=False),
-        epochs=recipe.first_epochs,
-        learning_rate=recipe.first_rate,
-        batch_size=recipe.batch_size,
-        momentum=recipe.momentum,
-        weight_decay=recipe.weight_decay,
-        seed=seed,
-    ).model
+    rule = CD(centred=False)
+    return _trained(recipe, rbm, data, rule, recipe.first_epochs, recipe.first_rate, seed)
 
 
 def second_stage(recipe: Recipe, below: RBM, data: DataSet, seed: int) -> DBM:
     """(b): the second level with its labels, on codes of the first; its hidden units are pairs, see `with_labels`."""
-    return fit(
-        DBM(recipe.hidden[0], [BernoulliPair(recipe.hidden[1])], labels=CLASSES, seed=seed),
-        codes(below, data),
-        CD(final_steps=recipe.most_steps, centred=False),
-        epochs=recipe.second_epochs,
-        learning_rate=recipe.second_rate,
-        batch_size=recipe.batch_size,
-        momentum=recipe.momentum,
-        weight_decay=recipe.weight_decay,
-        seed=seed,
-    ).model
+    machine = DBM(recipe.hidden[0], [BernoulliPair(recipe.hidden[1])], labels=CLASSES, seed=seed)
+    rule = CD(final_steps=recipe.most_steps, centred=False)
+    return _trained(recipe, machine, codes(below, data), rule, recipe.second_epochs, recipe.second_rate, seed)
 
 
 def joint_stage(recipe: Recipe, machine: DBM, data: DataSet, seed: int) -> DBM:
@@ -162,16 +146,32 @@ def joint_stage(recipe: Recipe, machine: DBM, data: DataSet, seed: int) -> DBM:
         inference_sweeps=recipe.sweeps,
         centred=False,
     )
+    return _trained(
+        recipe, machine, data, rule, recipe.joint_epochs, recipe.joint_rate, seed, initialize=False
+    )
+
+
+def _trained(
+    recipe: Recipe,
+    machine: Any,
+    data: DataSet,
+    rule: AbstractRule,
+    epochs: int,
+    rate: float,
+    seed: int,
+    initialize: bool = True,
+) -> Any:
+    """The machine after one of the first three stages, which differ in their rule, length and rate."""
     return fit(
         machine,
         data,
         rule,
-        epochs=recipe.joint_epochs,
-        learning_rate=recipe.joint_rate,
+        epochs=epochs,
+        learning_rate=rate,
         batch_size=recipe.batch_size,
         momentum=recipe.momentum,
         weight_decay=recipe.weight_decay,
-        initialize=False,
+        initialize=initialize,
         seed=seed,
     ).model
 
